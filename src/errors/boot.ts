@@ -1,0 +1,28 @@
+/** One reason why a server cannot be built. */
+export interface BootProblem {
+  /** The feature that declares it; `""` for an option of the server. */
+  readonly feature: string;
+  /** The key, handler, route or option concerned. */
+  readonly key: string;
+  /** The rule that is broken, in kebab case: `bounds-order`, `duplicate-handler`. */
+  readonly rule: string;
+  /** What is wrong, with which value. */
+  readonly message: string;
+  /** What to do. */
+  readonly fix: string;
+}
+
+/**
+ * A server that cannot be built, with every problem found, not only the first
+ * (specification 7, rule 4).
+ */
+export class BootError extends Error {
+  readonly problems: readonly BootProblem[];
+
+  constructor(problems: readonly BootProblem[]) {
+    const lines = problems.map(({ key, message, fix }) => `  ${key}: ${message}; ${fix}`);
+    super(`${problems.length} problem${problems.length === 1 ? "" : "s"} at boot\n${lines.join("\n")}`);
+    this.name = "BootError";
+    this.problems = problems;
+  }
+}

@@ -1,0 +1,24 @@
+/**
+ * The one table of error codes that keelson itself answers with, and the HTTP status of each
+ * (specification 7). A `ConflictError` brings its own code and a `PipelineError` its own status.
+ */
+export const errorCodes = Object.freeze({
+  malformed_request: 400,
+  unauthenticated: 401,
+  access_denied: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_in_progress: 409,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  validation_error: 422,
+  idempotency_key_reused: 422,
+  too_many_requests: 429,
+  internal_error: 500,
+  response_too_large: 500,
+  config_unavailable: 503,
+  timeout: 504,
+});
+
+/** A code of {@link errorCodes}. */
+export type ErrorCode = keyof typeof errorCodes;

@@ -1,0 +1,123 @@
+import { type ErrorCode, errorCodes } from "./codes.ts";
+
+/** One problem of an input, under the dotted path of the field (specification 2.7). */
+export interface FieldError {
+  readonly field: string;
+  readonly error: string;
+}
+
+/** What a typed error may carry beside its message. */
+export interface ErrorDetails {
+  /** What led to this error; logged with its whole chain, never sent to a client. */
+  readonly cause?: unknown;
+  /** Response headers that belong to the error, `retry-after` for example. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Present on every typed error, so that two copies of the package recognise each other's. */
+export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
+
+/**
+ * An error with an HTTP status of its own, 400 to 599; the base of every typed error
+ * (specification 7). Its message is sent to the client.
+ *
+ * @throws RangeError where the status is not a whole number from 400 to 599.
+ * @example
+ * throw new PipelineError("The archive is being rebuilt", 503);
+ */
+export class PipelineError extends Error {
+  /** The `error` member of the response body. */
+  readonly code: string;
+  /** The HTTP status. */
+  readonly status: number;
+  /** Response headers that belong to the error. */
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(message: string, status: number, details: ErrorDetails & { readonly code?: string } = {}) {
+    super(message, "cause" in details ? { cause: details.cause } : undefined);
+    if (!Number.isInteger(status) || status < 400 || status > 599) {
+      throw new RangeError(`PipelineError: status ${status} is not a whole number from 400 to 599 (message: ${message})`, {
+        cause: this,
+      });
+    }
+    this.name = new.target.name;
+    this.code = details.code ?? "pipeline_error";
+    this.status = status;
+    this.headers = details.headers ?? {};
+  }
+
+  get [errorBrand](): true {
+    return true;
+  }
+}
+
+/**
+ * Something that does not exist, or that the caller may not know of: 404 `not_found`,
+ * message `<resource> <id> not found` (specification 7).
+ *
+ * @example
+ * throw new NotFoundError("file", input.id);
+ */
+export class NotFoundError extends PipelineError {
+  constructor(resource: string, id: string, details: ErrorDetails = {}) {
+    super(`${resource} ${id} not found`, errorCodes.not_found, { ...details, code: "not_found" });
+  }
+}
+
+/**
+ * The caller lacks a permission: 403 `access_denied` (specification 7).
+ *
+ * @example
+ * throw new AccessDeniedError("files.delete");
+ */
+export class AccessDeniedError extends PipelineError {
+  constructor(permission: string, details: ErrorDetails = {}) {
+    super(`Access denied: ${permission}`, errorCodes.access_denied, { ...details, code: "access_denied" });
+  }
+}
+
+/**
+ * Input that does not hold: 422 `validation_error`, "Validation failed", with `fields`
+ * (specification 7).
+ *
+ * @example
+ * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
+ */
+export class ValidationError extends PipelineError {
+  /** The problems, one a field. */
+  readonly fields: readonly FieldError[];
+
+  constructor(fields: readonly FieldError[], details: ErrorDetails = {}) {
+    super("Validation failed", errorCodes.validation_error, { ...details, code: "validation_error" });
+    this.fields = fields.map(({ field, error }) => ({ field, error }));
+  }
+}
+
+/**
+ * The state of a resource forbids the request: 409, `error` is the given conflict code
+ * (specification 7).
+ *
+ * @example
+ * throw new ConflictError("file_locked");
+ */
+export class ConflictError extends PipelineError {
+  constructor(conflictCode: string, details: ErrorDetails = {}) {
+    super(`Conflict: ${conflictCode}`, 409, { ...details, code: conflictCode });
+  }
+}
+
+/**
+ * An error of the framework's own: its status stands in {@link errorCodes}.
+ *
+ * @internal
+ */
+export class FrameworkError extends PipelineError {
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, errorCodes[code], { ...details, code });
+  }
+}
+
+/** Whether `error` is a typed error, of this copy of the package or of another. */
+export function isTypedError(error: unknown): error is PipelineError {
+  return typeof error === "object" && error !== null && (error as Partial<PipelineError>)[errorBrand] === true;
+}

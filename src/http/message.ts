@@ -1,0 +1,40 @@
+/**
+ * An HTTP request as the hosts hand it to the pipeline: nothing decoded, nothing trusted.
+ * The container makes it from a socket, the Lambda host from an event.
+ */
+export interface HttpRequest {
+  /** The method as received: `GET`. */
+  readonly method: string;
+  /** The path as received, still percent-encoded, without query: `/files/a%20b`. */
+  readonly path: string;
+  /** The query as received, without `?`; `""` where there is none. */
+  readonly query: string;
+  /** Prototype-free, names in lower case, repeated ones joined as RFC 9110 says. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The address of the peer, where the host knows it. */
+  readonly ip: string | undefined;
+  /** Aborts when the client is gone; `undefined` where the host cannot know. */
+  readonly signal: AbortSignal | undefined;
+  /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
+  readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
+  /**
+   * Reads the whole body, once.
+   *
+   * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading on.
+   */
+  readBody(limitBytes: number): Promise<Uint8Array>;
+}
+
+/** What the pipeline answers; the hosts write it out. */
+export interface HttpResponse {
+  readonly status: number;
+  /** Names in lower case; `set-cookie` is never among them. */
+  readonly headers: Record<string, string>;
+  /** Values of `set-cookie`, one header each. */
+  readonly cookies: readonly string[];
+  /** `undefined`: no body at all. A stream only where a query replies with one. */
+  readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
+}
+
+/** A kind of request body that a route takes. */
+export type BodyKind = "json" | "form" | "text" | "bytes";

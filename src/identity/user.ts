@@ -1,0 +1,11 @@
+/** Who calls (specification 2.6): from a verified token, never from a header of the request. */
+export interface User {
+  /** `undefined` for a caller that is not signed in. */
+  readonly id: string | undefined;
+  /** `undefined` for a caller that is not signed in. */
+  readonly tenantId: string | undefined;
+  readonly roles: readonly string[];
+}
+
+/** The caller of `access.everyone` that is not signed in: no IDs, no roles. */
+export const anonymous: User = Object.freeze({ id: undefined, tenantId: undefined, roles: Object.freeze([]) });
