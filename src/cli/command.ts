@@ -1,0 +1,124 @@
+import { parseArgs } from "node:util";
+import type { Clock } from "../context/clock.ts";
+import { authProblems } from "../identity/auth-options.ts";
+import { signToken, type TokenOptions } from "../identity/token.ts";
+
+/** What the command works with, so that a test can give it others. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** Prints a line of the answer. */
+  readonly print: (line: string) => void;
+  /** Prints a line about what went wrong. */
+  readonly complain: (line: string) => void;
+  /** The secret of the embedded stack; throws in production. */
+  readonly developmentSecret: () => Promise<string>;
+}
+
+const usage = `Usage: keelson token --tenant <id> --user <id> [options]
+
+Prints a token for the Authorization header, and nothing else.
+
+Options:
+  --tenant <id>               the caller's tenant
+  --user <id>                 the caller
+  --roles <names>             roles, separated by commas (default: none)
+  --expires-in-seconds <n>    how long the token is valid (default: 86400)
+  --issuer <text>             the server's auth.issuer, where it has one
+  --audience <text>           the server's auth.audience, where it has one
+  --help                      print this text
+
+The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.`;
+
+/** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  let options: Omit<TokenOptions, "secret"> | undefined;
+  try {
+    options = parseCommand(args);
+  } catch (error) {
+    context.complain(`keelson: ${messageOf(error)}\n\n${usage}`);
+    return 2;
+  }
+  if (options === undefined) {
+    context.print(usage);
+    return 0;
+  }
+  let secret: string;
+  try {
+    secret = await readSecret(context);
+  } catch (error) {
+    context.complain(`keelson: ${messageOf(error)}`);
+    return 1;
+  }
+  try {
+    context.print(await signToken({ ...options, secret }, context.clock));
+    return 0;
+  } catch (error) {
+    // The secret is in order, so this is about the options.
+    context.complain(`keelson: ${messageOf(error)}`);
+    return 2;
+  }
+}
+
+/** KEELSON_AUTH_SECRET, where an empty one counts as unset as environment files have it, else the development secret. */
+async function readSecret({ env, developmentSecret }: CommandContext): Promise<string> {
+  const configured = env["KEELSON_AUTH_SECRET"];
+  if (!configured) {
+    try {
+      return await developmentSecret();
+    } catch (error) {
+      throw new Error(`KEELSON_AUTH_SECRET is not set, so the development secret is needed: ${messageOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+  const wrong = authProblems({ secret: configured })[0];
+  if (wrong === undefined) return configured;
+  throw new TypeError(`KEELSON_AUTH_SECRET is refused: ${wrong.message}; ${wrong.fix}`);
+}
+
+/** The options of the token; `undefined` where help is asked for. */
+function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | undefined {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      tenant: { type: "string" },
+      user: { type: "string" },
+      roles: { type: "string", default: "" },
+      "expires-in-seconds": { type: "string", default: "86400" },
+      issuer: { type: "string" },
+      audience: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const [command, ...more] = positionals;
+  if (command === undefined) throw new TypeError("no command is given; say keelson token");
+  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; say keelson token`);
+  if (more.length > 0)
+    throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
+  const { issuer, audience } = values;
+  return {
+    tenantId: required("--tenant", values.tenant),
+    userId: required("--user", values.user),
+    roles: values.roles.split(",").flatMap((name) => name.trim() || []),
+    expiresInSeconds: wholeSeconds(values["expires-in-seconds"]),
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience }),
+  };
+}
+
+function required(option: string, value: string | undefined): string {
+  if (value === undefined || value === "") throw new TypeError(`${option} is missing; say ${option} <id>`);
+  return value;
+}
+
+function wholeSeconds(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
+  throw new TypeError(`--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; say --expires-in-seconds 3600`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+import { systemClock } from "../context/clock.ts";
+import { runCommand } from "./command.ts";
+
+process.exitCode = await runCommand(process.argv.slice(2), {
+  env: process.env,
+  clock: systemClock,
+  print: (line) => process.stdout.write(`${line}\n`),
+  complain: (line) => process.stderr.write(`${line}\n`),
+  // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
+  developmentSecret: async () => {
+    const { developmentSecret } = await import("../embedded/development-secret.ts");
+    return developmentSecret(".keelson", process.env);
+  },
+});

@@ -1,0 +1,35 @@
+/** Names this long are compared by their beginning: the distance costs the product of both lengths. */
+const longest = 256;
+
+/**
+ * The candidate that `name` was most likely meant to be: the one with the fewest single
+ * characters to change, at most a third of the name; `undefined` where none is that near.
+ */
+export function nearest(name: string, candidates: Iterable<string>): string | undefined {
+  let best: string | undefined;
+  let fewest = Math.floor(Math.min(name.length, longest) / 3) + 1;
+  for (const candidate of candidates) {
+    const changes = distance(name.slice(0, longest), candidate.slice(0, longest));
+    if (changes < fewest) {
+      best = candidate;
+      fewest = changes;
+    }
+  }
+  return best;
+}
+
+/** The Levenshtein distance: row by row, each from the one above it. */
+function distance(from: string, to: string): number {
+  let row = Array.from({ length: to.length }, (_, column) => column + 1);
+  let changes = to.length;
+  for (let index = 0; index < from.length; index += 1) {
+    let diagonal = index;
+    changes = index + 1;
+    row = row.map((above, column) => {
+      changes = Math.min(changes + 1, above + 1, diagonal + (to[column] === from[index] ? 0 : 1));
+      diagonal = above;
+      return changes;
+    });
+  }
+  return changes;
+}

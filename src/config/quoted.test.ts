@@ -1,0 +1,33 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { quoted } from "./quoted.ts";
+
+describe("quoted", () => {
+  test.each<[unknown, string]>([
+    ["ten", '"ten"'],
+    ["a\nb", '"a\\nb"'],
+    [10, "10"],
+    [10n, "10"],
+    [null, "null"],
+    [undefined, "undefined"],
+    [true, "true"],
+    [Symbol("x"), "a symbol"],
+    [() => 1, "a function"],
+    [{ a: 1 }, "an object"],
+    [["a", 1, {}], '["a", 1, an object]'],
+  ])("writes %o as %s", (value, text) => {
+    expect(quoted(value)).toBe(text);
+  });
+
+  test("any value comes to one bounded line", () => {
+    fc.assert(
+      fc.property(fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true }), (value) => {
+        const text = quoted(value);
+        expect(text.length).toBeLessThan(600);
+        expect(text).not.toMatch(/[\r\n]/);
+      }),
+    );
+    expect(quoted("x".repeat(1_000_000)).length).toBeLessThan(100);
+    expect(quoted(Array.from({ length: 1_000_000 }, () => "x")).length).toBeLessThan(100);
+  });
+});

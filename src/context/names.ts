@@ -1,0 +1,18 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+
+/** What one query takes and gives, from its schemas. */
+export interface Query<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
+  readonly input: StandardSchemaV1.InferInput<Input>;
+  readonly output: StandardSchemaV1.InferInput<Output>;
+}
+
+/**
+ * The queries that `ctx.query` knows, by full name. A feature adds its own:
+ *
+ * @example
+ * declare module "keelson" {
+ *   interface Queries { "billing.plan.current": Query<typeof planInput, typeof planOutput> }
+ * }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+export interface Queries {}

@@ -1,0 +1,162 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type AccessRule, access, allows, describeRule, isAccessRule, needsIdentity } from "./access.ts";
+import { anonymous, type User } from "./user.ts";
+
+const user = (...roles: string[]): User => ({ id: "ann", tenantId: "acme", roles });
+/** What plain JavaScript might pass. */
+const untyped = (value: unknown) => value as never;
+
+describe("allows", () => {
+  const { everyone, authenticated, admin, systemAdmin, roles, anyOf, allOf } = access;
+  test.each<[AccessRule, User, boolean]>([
+    [everyone, anonymous, true],
+    [everyone, user(), true],
+    [authenticated, anonymous, false],
+    [authenticated, user(), true],
+    [admin, user(), false],
+    [admin, user("admin"), true],
+    [admin, user("systemAdmin"), true],
+    [admin, user("Admin"), false],
+    [admin, user("administrator", "not-admin"), false],
+    [systemAdmin, user("admin"), false],
+    [systemAdmin, user("systemAdmin"), true],
+    [roles("editor", "owner"), user("owner"), true],
+    [roles("editor", "owner"), user("editor,owner"), false],
+    [roles("editor", "owner"), user("admin", "systemAdmin"), false],
+    [anyOf(roles("editor"), admin), user("admin"), true],
+    [anyOf(roles("editor"), admin), user("owner"), false],
+    [anyOf(everyone, admin), anonymous, true],
+    [allOf(roles("editor"), admin), user("admin"), false],
+    [allOf(roles("editor"), admin), user("admin", "editor"), true],
+    [allOf(everyone, authenticated), anonymous, false],
+  ])("%# %o for %o: %s", (rule, caller, expected) => {
+    expect(allows(rule, caller)).toBe(expected);
+  });
+
+  test("asks for a user and a tenant wherever it asks for a role", () => {
+    const halves: User[] = [
+      { id: undefined, tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
+      { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },
+      { id: "", tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
+    ];
+    for (const half of halves) {
+      for (const rule of [authenticated, admin, systemAdmin, roles("editor"), anyOf(admin, authenticated), allOf(admin)]) {
+        expect(allows(rule, half)).toBe(false);
+      }
+    }
+  });
+
+  test("never allows by a rule that was tampered with", () => {
+    expect(allows({ ...allOf(admin), rules: [] }, user("admin"))).toBe(false);
+    expect(allows({ ...anyOf(admin), rules: [] }, user("admin"))).toBe(false);
+    expect(allows({ ...roles("a"), names: [] }, user("a"))).toBe(false);
+    expect(allows({ ...everyone, kind: untyped("all") }, user("admin"))).toBe(false);
+  });
+
+  test("agrees with a naive model of sets, whatever the rule", () => {
+    const names = ["admin", "systemAdmin", "editor", "owner"];
+    type Case = { rule: AccessRule; model: (caller: User) => boolean };
+    const signedIn = (caller: User) => caller.id !== undefined && caller.tenantId !== undefined;
+    const one = (wanted: string[]) => (caller: User) =>
+      signedIn(caller) && wanted.filter((name) => new Set(caller.roles).has(name)).length > 0;
+    const { rule: anyCase } = fc.letrec<{ rule: Case }>((tie) => ({
+      rule: fc.oneof(
+        { maxDepth: 4 },
+        fc.constantFrom<Case>(
+          { rule: everyone, model: () => true },
+          { rule: authenticated, model: signedIn },
+          { rule: admin, model: one(["admin", "systemAdmin"]) },
+          { rule: systemAdmin, model: one(["systemAdmin"]) },
+        ),
+        fc
+          .array(fc.constantFrom(...names), { minLength: 1, maxLength: 3 })
+          .map((some) => ({ rule: roles(...some), model: one(some) })),
+        fc.array(tie("rule"), { minLength: 1, maxLength: 3 }).map((parts) => ({
+          rule: anyOf(...parts.map((part) => part.rule)),
+          model: (caller: User) => parts.filter((part) => part.model(caller)).length > 0,
+        })),
+        fc.array(tie("rule"), { minLength: 1, maxLength: 3 }).map((parts) => ({
+          rule: allOf(...parts.map((part) => part.rule)),
+          model: (caller: User) => parts.filter((part) => !part.model(caller)).length === 0,
+        })),
+      ),
+    }));
+    const caller = fc.record({
+      id: fc.constantFrom("ann", undefined),
+      tenantId: fc.constantFrom("acme", undefined),
+      roles: fc.subarray(names),
+    });
+    fc.assert(
+      fc.property(anyCase, caller, ({ rule, model }, someone) => {
+        expect(allows(rule, someone)).toBe(model(someone));
+        expect(needsIdentity(rule)).toBe(!model(anonymous));
+        expect(isAccessRule(rule)).toBe(true);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("the factories", () => {
+  test.each([
+    ["roles without names", () => access.roles(), /no role is named; name at least one/],
+    ["roles with an array", () => access.roles(untyped(["admin"])), /argument 1 is not a role name/],
+    ["roles with a blank name", () => access.roles("admin", " "), /argument 2 is not a role name/],
+    ["roles with undefined", () => access.roles(untyped(undefined)), /argument 1 is not a role name/],
+    ["anyOf of nothing", () => access.anyOf(), /access\.anyOf\(\): no rule is given/],
+    ["allOf of nothing", () => access.allOf(), /access\.allOf\(\): no rule is given/],
+    ["anyOf with an array", () => access.anyOf(untyped([access.admin])), /argument 1 is not an access rule/],
+    ["allOf with a name", () => access.allOf(access.admin, untyped("editor")), /argument 2 is not an access rule/],
+    ["allOf with undefined", () => access.allOf(untyped(undefined)), /argument 1 is not an access rule/],
+    ["allOf with a function", () => access.allOf(untyped(access.roles)), /argument 1 is not an access rule/],
+  ])("refuse %s", (_, make, message) => {
+    expect(make).toThrow(TypeError);
+    expect(make).toThrow(message);
+  });
+
+  test("make frozen data that does not follow its arguments", () => {
+    const names = ["editor"];
+    const rule = access.anyOf(access.roles(...names), access.admin);
+    names.push("everyone");
+    expect(describeRule(rule)).toBe("anyOf(roles(editor), admin)");
+    for (const part of [access, rule, rule.rules, rule.names, rule.rules[0], rule.rules[0]?.names]) {
+      expect(Object.isFrozen(part)).toBe(true);
+    }
+    expect(JSON.parse(JSON.stringify(access.roles("a")))).toEqual({ kind: "roles", names: ["a"], rules: [] });
+  });
+});
+
+describe("isAccessRule", () => {
+  test.each([
+    undefined,
+    null,
+    "admin",
+    () => true,
+    {},
+    [],
+    { kind: "everyone", names: [], rules: [] },
+    { ...access.everyone, kind: "nobody" },
+    structuredClone({ kind: access.admin.kind }),
+  ])("says no to %o", (value) => {
+    expect(isAccessRule(value)).toBe(false);
+  });
+
+  test("knows a rule of another copy of the package", () => {
+    expect(isAccessRule({ [Symbol.for("keelson.access")]: true, kind: "admin", names: [], rules: [] })).toBe(true);
+  });
+});
+
+test.each([
+  [access.everyone, "everyone", false],
+  [access.authenticated, "authenticated", true],
+  [access.admin, "admin", true],
+  [access.systemAdmin, "systemAdmin", true],
+  [access.roles("editor", "owner"), "roles(editor, owner)", true],
+  [access.anyOf(access.admin, access.everyone), "anyOf(admin, everyone)", false],
+  [access.allOf(access.admin, access.everyone), "allOf(admin, everyone)", true],
+  [access.allOf(access.everyone), "allOf(everyone)", false],
+])("%# A rule reads as it is written and says whether it needs a signed-in caller: %o", (rule, text, needs) => {
+  expect(describeRule(rule)).toBe(text);
+  expect(needsIdentity(rule)).toBe(needs);
+});

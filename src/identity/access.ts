@@ -1,0 +1,140 @@
+import { anonymous, type User } from "./user.ts";
+
+const accessBrand: unique symbol = Symbol.for("keelson.access") as never;
+
+const kinds = ["everyone", "authenticated", "admin", "systemAdmin", "roles", "anyOf", "allOf"] as const;
+
+/** Who may do something: frozen plain data, made by {@link access} and by nothing else (specification 5). */
+export interface AccessRule {
+  /** Recognised by every copy of the package. */
+  readonly [accessBrand]: true;
+  readonly kind: (typeof kinds)[number];
+  /** The role names of `roles`; empty for every other kind. */
+  readonly names: readonly string[];
+  /** The parts of `anyOf` and `allOf`; empty for every other kind. */
+  readonly rules: readonly AccessRule[];
+}
+
+/**
+ * The access rules (specification 2.1 and 5). `authenticated` and everything stricter asks for a
+ * caller with both a user and a tenant.
+ *
+ * @example
+ * const rule = access.anyOf(access.admin, access.roles("editor", "owner"));
+ */
+export const access = Object.freeze({
+  /** Anybody, signed in or not. */
+  everyone: rule("everyone"),
+  /** Anybody who is signed in. */
+  authenticated: rule("authenticated"),
+  /** The roles `admin` and `systemAdmin`. */
+  admin: rule("admin"),
+  /** The role `systemAdmin`. */
+  systemAdmin: rule("systemAdmin"),
+  /**
+   * Allows a caller that has at least one of the roles; names are compared whole and case counts.
+   *
+   * @throws TypeError without names, or where one is not a non-empty string.
+   */
+  roles(...names: readonly string[]): AccessRule {
+    if (names.length === 0) {
+      throw new TypeError("access.roles(): no role is named; name at least one, or use access.authenticated");
+    }
+    const wrong = names.findIndex((name: unknown) => typeof name !== "string" || name.trim() === "");
+    if (wrong !== -1) {
+      throw new TypeError(`access.roles(): argument ${wrong + 1} is not a role name; pass non-empty strings, not an array`);
+    }
+    return rule("roles", names);
+  },
+  /**
+   * Allows a caller that at least one of the rules allows.
+   *
+   * @throws TypeError without rules, or where one is not an access rule.
+   */
+  anyOf(...rules: readonly AccessRule[]): AccessRule {
+    return rule("anyOf", [], checked("anyOf", rules));
+  },
+  /**
+   * Allows a caller that each of the rules allows.
+   *
+   * @throws TypeError without rules, or where one is not an access rule.
+   */
+  allOf(...rules: readonly AccessRule[]): AccessRule {
+    return rule("allOf", [], checked("allOf", rules));
+  },
+});
+
+/** Tells whether `value` is a rule made by {@link access}, of this copy of the package or of another. */
+export function isAccessRule(value: unknown): value is AccessRule {
+  if (typeof value !== "object" || value === null) return false;
+  // Reading members of an unknown object: each is checked before it is believed.
+  const candidate = value as Partial<AccessRule>;
+  return candidate[accessBrand] === true && kinds.some((kind) => kind === candidate.kind);
+}
+
+/** Tells whether `rule` allows `user`; a rule it does not understand allows nobody. */
+export function allows(rule: AccessRule, user: User): boolean {
+  switch (rule.kind) {
+    case "everyone":
+      return true;
+    case "authenticated":
+      return isSignedIn(user);
+    case "admin":
+      return hasRole(user, ["admin", "systemAdmin"]);
+    case "systemAdmin":
+      return hasRole(user, ["systemAdmin"]);
+    case "roles":
+      return hasRole(user, rule.names);
+    case "anyOf":
+      return rule.rules.some((part) => allows(part, user));
+    case "allOf":
+      // The factory refuses an empty list; a copy with an emptied one must not become "everyone".
+      return rule.rules.length > 0 && rule.rules.every((part) => allows(part, user));
+    default:
+      return false;
+  }
+}
+
+/** Describes a rule as it is written: `roles(editor, owner)`. */
+export function describeRule(rule: AccessRule): string {
+  if (rule.kind === "roles") return `roles(${rule.names.join(", ")})`;
+  if (rule.kind === "anyOf" || rule.kind === "allOf") return `${rule.kind}(${rule.rules.map(describeRule).join(", ")})`;
+  return rule.kind;
+}
+
+/** Tells whether a caller has to be signed in: `false` only where everyone is allowed. */
+export function needsIdentity(rule: AccessRule): boolean {
+  return !allows(rule, anonymous);
+}
+
+function rule(kind: AccessRule["kind"], names: readonly string[] = [], rules: readonly AccessRule[] = []): AccessRule {
+  return Object.freeze({
+    [accessBrand]: true as const,
+    kind,
+    names: Object.freeze([...names]),
+    rules: Object.freeze([...rules]),
+  });
+}
+
+function checked(factory: "anyOf" | "allOf", rules: readonly AccessRule[]): readonly AccessRule[] {
+  if (rules.length === 0) {
+    throw new TypeError(
+      `access.${factory}(): no rule is given; pass at least one, or say access.everyone where everyone is meant`,
+    );
+  }
+  const wrong = rules.findIndex((candidate: unknown) => !isAccessRule(candidate));
+  if (wrong !== -1) {
+    throw new TypeError(
+      `access.${factory}(): argument ${wrong + 1} is not an access rule; pass access.admin, access.roles("editor") and the like, not an array`,
+    );
+  }
+  return rules;
+}
+
+function isSignedIn(user: User): boolean {
+  return Boolean(user.id) && Boolean(user.tenantId);
+}
+
+function hasRole(user: User, names: readonly string[]): boolean {
+  return isSignedIn(user) && names.some((name) => user.roles.includes(name));
+}

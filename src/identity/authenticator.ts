@@ -1,0 +1,76 @@
+import type { JWTPayload } from "jose";
+import type { Clock } from "../context/clock.ts";
+import { BootError } from "../errors/boot.ts";
+import { PipelineError } from "../errors/errors.ts";
+import { type AuthOptions, authProblems } from "./auth-options.ts";
+import { type Identification, identify, saysWho } from "./claims.ts";
+import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";
+
+/** What a request brings along to say who sent it. */
+export interface Credentials {
+  /** The `Authorization` header. */
+  readonly authorization: string | undefined;
+  /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
+  readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** Tells who a request comes from. */
+export interface Authenticator {
+  /**
+   * Identifies the caller from what the gateway verified, else from a bearer token (specification 5).
+   *
+   * @throws PipelineError 503 where the keys to verify a token with cannot be had.
+   */
+  authenticate(credentials: Credentials): Promise<Identification>;
+}
+
+const maxTokenLength = 8 * 1024;
+const maxHeaderLength = "Bearer ".length + maxTokenLength;
+
+/**
+ * Creates the authenticator of a server. Without `auth` only the claims of a gateway count; with it
+ * they go first. jose is loaded with the first token.
+ *
+ * @throws BootError where `auth` has problems.
+ */
+export function createAuthenticator(options: { readonly auth: AuthOptions | undefined; readonly clock: Clock }): Authenticator {
+  const { auth, clock } = options;
+  const problems = auth === undefined ? [] : authProblems(auth);
+  if (problems.length > 0) throw new BootError(problems.map((problem) => ({ feature: "", ...problem })));
+  let verifier: Promise<TokenVerifier> | undefined;
+
+  return Object.freeze({
+    async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims, auth?.claims)) return identify(gatewayClaims, auth?.claims);
+      if (auth === undefined) return { user: undefined, problem: "authentication is not configured" };
+      const token = bearerToken(authorization);
+      if (typeof token !== "string") return token;
+      verifier ??= createTokenVerifier(auth, clock);
+      return verified(verifier, token, auth);
+    },
+  });
+}
+
+async function verified(verifier: Promise<TokenVerifier>, token: string, auth: AuthOptions): Promise<Identification> {
+  let claims: JWTPayload;
+  try {
+    claims = await (await verifier)(token);
+  } catch (error) {
+    const problem = tokenFault(error);
+    if (problem !== undefined) return { user: undefined, problem };
+    // Not the token's fault: a 401 would make clients throw a good token away.
+    throw new PipelineError("The caller's identity cannot be verified at the moment", 503, {
+      cause: error,
+      headers: { "retry-after": "2" },
+    });
+  }
+  return identify(claims, auth.claims);
+}
+
+/** The one token of the header; its length is checked before anything looks at it. */
+function bearerToken(authorization: string | undefined): string | Identification {
+  if (authorization === undefined) return { user: undefined, problem: undefined };
+  if (authorization.length > maxHeaderLength) return { user: undefined, problem: "token is longer than 8 KiB" };
+  const token = /^Bearer +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(authorization)?.[1];
+  return token ?? { user: undefined, problem: "the Authorization header is not one bearer token" };
+}

@@ -1,0 +1,141 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { identify, parseRoles, saysWho } from "./claims.ts";
+
+describe("identify", () => {
+  test("makes a frozen user of the default claims", () => {
+    const { user } = identify({ sub: "ann", tenantId: "acme", roles: ["admin", "admin", "x"], exp: 1 });
+    expect(user).toEqual({ id: "ann", tenantId: "acme", roles: ["admin", "x"] });
+    expect(Object.isFrozen(user)).toBe(true);
+    expect(Object.isFrozen(user?.roles)).toBe(true);
+  });
+
+  test("takes claim names as they are, never as paths", () => {
+    const names = { user: "username", tenant: "custom:tenantId", roles: "https://example.com/roles" };
+    const claims = {
+      username: "ann",
+      "custom:tenantId": "acme",
+      "https://example.com/roles": ["a"],
+      custom: { tenantId: "evil" },
+    };
+    expect(identify(claims, names).user).toEqual({ id: "ann", tenantId: "acme", roles: ["a"] });
+    expect(identify({ sub: "ann", "a.b": "acme", a: { b: "evil" } }, { tenant: "a.b" }).user?.tenantId).toBe("acme");
+    expect(identify({ sub: "ann", a: { b: "evil" } }, { tenant: "a.b" })).toEqual({
+      user: undefined,
+      problem: "the a.b claim is missing",
+    });
+  });
+
+  test("never takes what an object inherits for a claim", () => {
+    expect(identify({ sub: "ann" }, { tenant: "constructor" })).toEqual({
+      user: undefined,
+      problem: "the constructor claim is missing",
+    });
+    expect(identify({ sub: "ann", tenantId: "acme" }, { roles: "constructor" }).user?.roles).toEqual([]);
+    expect(saysWho({}, { user: "toString", tenant: "valueOf", roles: "constructor" })).toBe(false);
+  });
+
+  test.each<[string, unknown]>([
+    ["empty", ""],
+    ["a number", 7],
+    ["null", null],
+    ["a list", ["acme"]],
+    ["an object", { toString: () => "acme" }],
+    ["true", true],
+    ["257 characters", "a".repeat(257)],
+    ["a line break", "acme\nother"],
+    ["NUL", "acme\0"],
+    ["DEL", "acme\u007f"],
+    ["a C1 control", "acme\u0085"],
+    ["half a surrogate pair", "acme\ud83d"],
+    ["the other half", "\ude00acme"],
+  ])("refuses a user, a tenant or a role that is or has %s", (_, value) => {
+    expect(identify({ sub: value, tenantId: "acme" })).toEqual({ user: undefined, problem: "the sub claim is not valid" });
+    expect(identify({ sub: "ann", tenantId: value })).toEqual({ user: undefined, problem: "the tenantId claim is not valid" });
+    expect(identify({ sub: "ann", tenantId: "acme", roles: ["a", value] })).toEqual({
+      user: undefined,
+      problem: "the roles claim is not valid",
+    });
+  });
+
+  test("takes IDs of other scripts, with emoji, spaces and 256 characters", () => {
+    for (const id of ["Zoë", "李小龍", "😀", "a b#c/d", "a".repeat(256)]) {
+      expect(identify({ sub: id, tenantId: id }).user).toEqual({ id, tenantId: id, roles: [] });
+    }
+  });
+});
+
+describe("parseRoles", () => {
+  test.each<[unknown, string[]]>([
+    [[], []],
+    [
+      ["admin", "user"],
+      ["admin", "user"],
+    ],
+    [["super admin"], ["super admin"]],
+    ["[admin user]", ["admin", "user"]],
+    ["[admin, user]", ["admin", "user"]],
+    ["[]", []],
+    ["[ ]", []],
+    ["", []],
+    ["admin", ["admin"]],
+    ["admin,user", ["admin", "user"]],
+    ["admin, user ,admin", ["admin", "user"]],
+    ["admin user", ["admin", "user"]],
+    ['["admin","super admin"]', ["admin", "super admin"]],
+    ["[7]", ["7"]],
+    ["administrator", ["administrator"]],
+  ])("%# reads %o", (claim, roles) => {
+    expect(parseRoles(claim)).toEqual(roles);
+  });
+
+  test.each<[string, unknown]>([
+    ["a number", 1],
+    ["null", null],
+    ["undefined", undefined],
+    ["an object", { admin: true }],
+    ["something like a list", { length: 1, 0: "admin" }],
+    ["lists in a list", [["admin"]]],
+    ["lists in a list as text", "[[admin]]"],
+    ["a name that is no text", ["admin", 1]],
+    ["an empty name", [""]],
+    ["101 names", Array.from({ length: 101 }, (_, index) => `r${index}`)],
+    ["101 names as text", Array.from({ length: 101 }, (_, index) => `r${index}`).join(",")],
+    ["more than 8 KiB of text", `admin${" ".repeat(8192)}`],
+    ["an open bracket", "[admin"],
+    ["a closing bracket", "admin]"],
+    ["quotes of some other notation", "'admin'"],
+    ["an object as JSON", '{"admin":true}'],
+    ["a list of lists as JSON", '[["admin"]]'],
+    ["JSON with a control character", '["admin\\u0000"]'],
+    ["a tab between names", "admin\tuser"],
+  ])("refuses %s", (_, claim) => {
+    expect(parseRoles(claim)).toBeUndefined();
+  });
+
+  test("reads the same names from every notation that a gateway uses", () => {
+    const name = fc.string({ unit: fc.constantFrom(..."abcXYZ019-_:./é"), minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(fc.array(name, { maxLength: 20 }), (names) => {
+        const expected = [...new Set(names)];
+        expect(parseRoles(names)).toEqual(expected);
+        expect(parseRoles(JSON.stringify(names))).toEqual(expected);
+        expect(parseRoles(`[${names.join(" ")}]`)).toEqual(expected);
+        expect(parseRoles(names.join(","))).toEqual(expected);
+        expect(parseRoles(names.join(" "))).toEqual(expected);
+      }),
+    );
+  });
+
+  test("never throws, and gives only names that stand whole in the claim", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.anything(), fc.json(), fc.string({ unit: fc.constantFrom(..."[]\"', ad\\") })), (claim) => {
+        for (const role of parseRoles(claim) ?? []) {
+          expect(role.length).toBeGreaterThan(0);
+          if (Array.isArray(claim)) expect(claim).toContain(role);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,87 @@
+import type { ClaimNames } from "./auth-options.ts";
+import type { User } from "./user.ts";
+
+/**
+ * Who a request comes from, or why that is not known: `problem` is safe to send to the client,
+ * and `undefined` where nothing was sent that could tell.
+ */
+export type Identification = { readonly user: User } | { readonly user: undefined; readonly problem: string | undefined };
+
+const maxNameLength = 256;
+const maxRoles = 100;
+const maxRolesLength = 8192;
+
+/**
+ * Makes a `User` of claims that somebody trusted has verified: a token's, or a gateway's. User and
+ * tenant are non-empty strings without control characters, at most 256 characters; a claim of
+ * another kind refuses the whole set (specification 5).
+ */
+export function identify(claims: Readonly<Record<string, unknown>>, names: ClaimNames = {}): Identification {
+  const { user, tenant, roles } = withDefaults(names);
+  for (const name of [user, tenant]) {
+    if (!Object.hasOwn(claims, name)) return refuse(`the ${name} claim is missing`);
+    if (!isIdentifier(claims[name])) return refuse(`the ${name} claim is not valid`);
+  }
+  const parsed = Object.hasOwn(claims, roles) ? parseRoles(claims[roles]) : [];
+  if (parsed === undefined) return refuse(`the ${roles} claim is not valid`);
+  // The loop above has shown both to be strings.
+  const [id, tenantId] = [claims[user], claims[tenant]] as [string, string];
+  return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
+}
+
+/** Tells whether `claims` say anything at all about the caller, right or wrong. */
+export function saysWho(claims: Readonly<Record<string, unknown>>, names: ClaimNames = {}): boolean {
+  return Object.values(withDefaults(names)).some((name) => Object.hasOwn(claims, name));
+}
+
+/**
+ * Parses a roles claim to a set of whole names, at most 100; `undefined` where it is none.
+ *
+ * | claim | roles |
+ * |---|---|
+ * | `["admin", "user"]`, or the same as JSON text | `admin`, `user` |
+ * | `"[admin user]"`, as an HTTP API delivers an array | `admin`, `user` |
+ * | `"admin,user"`, `"admin user"` | `admin`, `user` |
+ *
+ * A gateway's text cannot tell one role with a space in it from two: only arrays can carry such names.
+ */
+export function parseRoles(claim: unknown): string[] | undefined {
+  const names = typeof claim === "string" ? splitRoles(claim) : claim;
+  if (!Array.isArray(names) || names.length > maxRoles || !names.every(isIdentifier)) return undefined;
+  return [...new Set(names)];
+}
+
+/** Tells whether `value` can be a user, a tenant or a role; half a surrogate pair would become U+FFFD, so two of them one name. */
+export function isIdentifier(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value.length <= maxNameLength && !/[\p{Control}\p{Surrogate}]/u.test(value);
+}
+
+/** The claim names, with the defaults for those that are not given. */
+export function withDefaults(names: ClaimNames): Required<ClaimNames> {
+  return { user: names.user ?? "sub", tenant: names.tenant ?? "tenantId", roles: names.roles ?? "roles" };
+}
+
+function refuse(problem: string): Identification {
+  return { user: undefined, problem };
+}
+
+function splitRoles(text: string): readonly unknown[] | undefined {
+  if (text.length > maxRolesLength) return undefined;
+  if (!text.startsWith("[") || !text.endsWith("]")) return separated(text);
+  // `[7]` is the role "7" as an HTTP API delivers it, and JSON of something else: only texts count as JSON.
+  return textList(text) ?? separated(text.slice(1, -1));
+}
+
+function textList(text: string): string[] | undefined {
+  try {
+    const list: unknown = JSON.parse(text);
+    return Array.isArray(list) && list.every((name) => typeof name === "string") ? list : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Names between commas and spaces; a bracket or a quote left over means that this is some other notation. */
+function separated(text: string): string[] | undefined {
+  return /[[\]"']/.test(text) ? undefined : text.split(/[, ]+/).filter((name) => name !== "");
+}

@@ -1,0 +1,70 @@
+import type { CryptoKey, JWTPayload, JWTVerifyGetKey } from "jose";
+import type { Clock } from "../context/clock.ts";
+import type { AuthOptions } from "./auth-options.ts";
+import { createRemoteKeys } from "./remote-keys.ts";
+
+/** Gives the claims of a token, or throws what {@link tokenFault} explains. */
+export type TokenVerifier = (token: string) => Promise<JWTPayload>;
+
+/** Never one list for both: a public key must not be taken for the secret of an HMAC. */
+const secretAlgorithms = ["HS256"];
+const keySetAlgorithms = [
+  ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
+  ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
+];
+
+/** Loads jose, imports the key once, and pins algorithms, `iss`, `aud` and a required `exp`. */
+export async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
+  const jose = await import("jose");
+  const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
+  const key = secret === undefined ? createRemoteKeys(jose, new URL(String(jwks)), clock) : await importSecret(secret);
+  const getKey: JWTVerifyGetKey = typeof key === "function" ? key : () => key;
+  const pinned = {
+    algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
+    requiredClaims: ["exp"],
+    clockTolerance: clockToleranceSeconds ?? 0,
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience: typeof audience === "string" ? audience : [...audience] }),
+  };
+  return async (token) => {
+    const { payload } = await jose.jwtVerify(token, getKey, { ...pinned, currentDate: new Date(clock.now()) });
+    return payload;
+  };
+}
+
+function importSecret(secret: string): Promise<CryptoKey> {
+  return crypto.subtle.importKey("raw", Buffer.from(secret), { name: "HMAC", hash: "SHA-256" }, false, ["verify"]);
+}
+
+/**
+ * Explains what is wrong with the token, in words for the client; `undefined` where the error is not the token's fault.
+ * Anything that is not listed counts as ours: a fault of the key set must not read as a bad token.
+ */
+export function tokenFault(error: unknown): string | undefined {
+  // Errors of jose carry `code`, and those about a claim `claim` and `reason`; compared only, so any type is safe.
+  const { code, claim, reason } = error as { code?: unknown; claim?: unknown; reason?: unknown };
+  switch (code) {
+    case "ERR_JWT_EXPIRED":
+      return "token expired";
+    case "ERR_JWT_CLAIM_VALIDATION_FAILED":
+      return claimFault(String(claim), reason === "missing");
+    case "ERR_JOSE_ALG_NOT_ALLOWED":
+    case "ERR_JOSE_NOT_SUPPORTED":
+      return "token algorithm not accepted";
+    case "ERR_JWS_SIGNATURE_VERIFICATION_FAILED":
+    case "ERR_JWKS_NO_MATCHING_KEY":
+      return "token signature not accepted";
+    case "ERR_JWKS_MULTIPLE_MATCHING_KEYS":
+      return "token does not name its key (kid)";
+    case "ERR_JWS_INVALID":
+    case "ERR_JWT_INVALID":
+      return "token is malformed";
+    default:
+      return undefined;
+  }
+}
+
+function claimFault(claim: string, missing: boolean): string {
+  if (missing) return `token has no ${claim} claim`;
+  return claim === "nbf" ? "token not yet valid" : `token ${claim} claim not accepted`;
+}

@@ -1,0 +1,63 @@
+import type { Clock } from "../context/clock.ts";
+import { authProblems, type ClaimNames } from "./auth-options.ts";
+import { identify, withDefaults } from "./claims.ts";
+
+/** What a token is to say. */
+export interface TokenOptions {
+  /** The secret of the server's `auth` option, at least 32 bytes. */
+  readonly secret: string;
+  readonly userId: string;
+  readonly tenantId: string;
+  readonly roles: readonly string[];
+  /** How long it is valid, in whole seconds, at most ten years. Default 86,400, a day. */
+  readonly expiresInSeconds?: number;
+  /** The server's `auth.issuer`. */
+  readonly issuer?: string;
+  /** The server's `auth.audience`, or one of them. */
+  readonly audience?: string | readonly string[];
+  /** The server's `auth.claims`. */
+  readonly claims?: ClaimNames;
+}
+
+const maxExpirySeconds = 10 * 365 * 86_400;
+
+/**
+ * Signs a token with HS256, for development, tests and scripts (specification 5).
+ *
+ * @throws TypeError where the server would refuse the token for its secret, its claims or its expiry.
+ * @example
+ * const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: ["admin"] }, systemClock);
+ */
+export async function signToken(options: TokenOptions, clock: Clock): Promise<string> {
+  const { secret, userId, tenantId, roles, expiresInSeconds = 86_400, issuer, audience, claims = {} } = options;
+  const names = withDefaults(claims);
+  const payload = { [names.roles]: [...roles], [names.tenant]: tenantId, [names.user]: userId };
+  check(options, payload, expiresInSeconds);
+  const { SignJWT } = await import("jose");
+  const issuedAt = Math.floor(clock.now() / 1000);
+  const token = new SignJWT(payload)
+    .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(issuedAt + expiresInSeconds);
+  if (issuer !== undefined) token.setIssuer(issuer);
+  if (audience !== undefined) token.setAudience(typeof audience === "string" ? audience : [...audience]);
+  return token.sign(Buffer.from(secret));
+}
+
+function check(options: TokenOptions, payload: Record<string, unknown>, expiresInSeconds: number): void {
+  const { secret, userId, tenantId, roles, issuer, audience, claims } = options;
+  const wrong = authProblems({ secret, issuer, audience, claims })[0];
+  if (wrong !== undefined) throw new TypeError(`signToken: ${wrong.message}; ${wrong.fix}`);
+  const identification = identify(payload, claims);
+  if (identification.user === undefined) {
+    const rule = "user, tenant and roles are non-empty strings of at most 256 characters, without control characters";
+    throw new TypeError(`signToken: ${identification.problem}; ${rule}`);
+  }
+  const asked = { id: userId, tenantId, roles: [...new Set(roles)] };
+  if (JSON.stringify(identification.user) !== JSON.stringify(asked)) {
+    throw new TypeError("signToken: two of claims.user, claims.tenant and claims.roles are the same name; name a claim for each");
+  }
+  if (!Number.isInteger(expiresInSeconds) || expiresInSeconds < 1 || expiresInSeconds > maxExpirySeconds) {
+    throw new TypeError(`signToken: expiresInSeconds ${expiresInSeconds} is not a whole number from 1 to ${maxExpirySeconds}`);
+  }
+}
