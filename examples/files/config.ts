@@ -1,0 +1,26 @@
+import { access, createSystemConfig, createTenantConfig, createUserConfig, type FeatureBuilder } from "keelson";
+
+/** Every configurable variable of the feature, declared once, each at the level of who changes it. */
+export function declareConfig(r: FeatureBuilder) {
+  return r.config({
+    keys: {
+      maxUploadSizeMb: createTenantConfig("number", {
+        default: 10,
+        bounds: { min: 1, max: 10_000 },
+        access: { read: access.admin, write: access.systemAdmin },
+      }),
+      signedUrlExpirySeconds: createTenantConfig("number", {
+        default: 900,
+        bounds: { min: 60, max: 604_800 },
+        allowPerRequest: true,
+      }),
+      // Money decides, so the value is computed from the plan; a stored row still wins.
+      storageQuotaMb: createTenantConfig("number", {
+        computed: async (ctx) => ((await ctx.query("billing.plan.current", {})).plan === "pro" ? 5_000 : 100),
+      }),
+      listOrder: createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true }),
+      maintenanceMode: createSystemConfig("boolean", { default: false }),
+      webhookSecret: createTenantConfig("text", { encrypted: true, access: { read: access.admin, write: access.admin } }),
+    },
+  });
+}

@@ -1,0 +1,153 @@
+import { randomUUID } from "node:crypto";
+import { DeleteCommand, GetCommand, PutCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import {
+  access,
+  type ConfigKeyHandle,
+  defineFeature,
+  NotFoundError,
+  type PipelineContext,
+  PipelineError,
+  reply,
+  resolveConfigOrParam,
+  ValidationError,
+} from "keelson";
+import { z } from "zod";
+import { declareConfig } from "./config.ts";
+import { presignDownload } from "./storage.ts";
+
+const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().positive() });
+const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
+const fileId = z.object({ id: z.string().max(100) });
+const row = file.extend({ pk: z.string(), sk: z.string(), createdAt: z.string() });
+type Row = z.infer<typeof row>;
+
+/** What the developer of an application decides when building the feature. */
+export interface FilesOptions {
+  /** Endings of file names that are taken, `".pdf"` for example; `"*"` takes every name. */
+  readonly accept: readonly string[];
+}
+
+/** Files of a tenant: their names and sizes, and URLs to download them. */
+export const createFilesFeature = ({ accept }: FilesOptions) =>
+  defineFeature("files", (r) => {
+    const config = declareConfig(r);
+    const table = r.table("files", { partitionKey: "pk", sortKey: "sk" });
+
+    r.write("file.create", {
+      route: "POST /files",
+      access: access.authenticated,
+      input: newFile,
+      output: file,
+      handler: async (ctx, { name, sizeMb }) => {
+        await refuseInMaintenance(ctx, config.maintenanceMode);
+        const maxSizeMb = await ctx.config(config.maxUploadSizeMb);
+        if (sizeMb > maxSizeMb) throw new ValidationError([{ field: "sizeMb", error: `must be at most ${maxSizeMb}` }]);
+        if (!accept.some((ending) => ending === "*" || name.endsWith(ending))) {
+          throw new ValidationError([{ field: "name", error: `must end in ${accept.join(" or ")}` }]);
+        }
+        const id = randomUUID();
+        const item: Row = { ...keyOf(ctx, id), id, name, sizeMb, createdAt: new Date().toISOString() };
+        await ctx.db.send(new PutCommand({ TableName: table.name, Item: item }));
+        return reply(toFile(item), { status: 201, headers: { location: `/files/${id}` } });
+      },
+    });
+
+    r.query("file.list", {
+      route: "GET /files",
+      access: access.authenticated,
+      input: z.object({ order: z.string().optional() }),
+      output: z.object({ items: z.array(file) }),
+      handler: async (ctx, { order }) => {
+        const rows = await rowsOf(ctx, table.name);
+        const chosen = await resolveConfigOrParam(ctx, config.listOrder, order);
+        rows.sort((a, b) => (chosen === "name" ? a.name.localeCompare(b.name) : b.createdAt.localeCompare(a.createdAt)));
+        return { items: rows.map(toFile) };
+      },
+    });
+
+    r.query("file.quota", {
+      route: "GET /files/quota",
+      access: access.authenticated,
+      output: z.object({ storageQuotaMb: z.number(), usedMb: z.number() }),
+      handler: async (ctx) => {
+        const rows = await rowsOf(ctx, table.name);
+        return {
+          storageQuotaMb: await ctx.config(config.storageQuotaMb),
+          usedMb: rows.reduce((sum, { sizeMb }) => sum + sizeMb, 0),
+        };
+      },
+    });
+
+    r.query("file.show", {
+      route: "GET /files/:id",
+      access: access.authenticated,
+      input: fileId,
+      output: file,
+      handler: async (ctx, { id }) => {
+        const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key: keyOf(ctx, id), ConsistentRead: true }));
+        if (Item === undefined) throw new NotFoundError("file", id);
+        return toFile(row.parse(Item));
+      },
+    });
+
+    r.query("file.download-url", {
+      route: "GET /files/:id/download-url",
+      access: access.authenticated,
+      input: fileId.extend({ expiresSeconds: z.string().optional() }),
+      output: z.object({ url: z.url(), expiresSeconds: z.number() }),
+      handler: async (ctx, { id, expiresSeconds }) => {
+        const expires = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, expiresSeconds, {
+          onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
+        });
+        return { url: await presignDownload(tenantOf(ctx), id, expires), expiresSeconds: expires };
+      },
+    });
+
+    r.write("file.delete", {
+      route: "DELETE /files/:id",
+      access: access.authenticated,
+      input: fileId,
+      handler: async (ctx, { id }) => {
+        await refuseInMaintenance(ctx, config.maintenanceMode);
+        const { Attributes } = await ctx.db.send(
+          new DeleteCommand({ TableName: table.name, Key: keyOf(ctx, id), ReturnValues: "ALL_OLD" }),
+        );
+        if (Attributes === undefined) throw new NotFoundError("file", id);
+      },
+    });
+
+    return { config };
+  });
+
+async function refuseInMaintenance(ctx: PipelineContext, maintenanceMode: ConfigKeyHandle<boolean>): Promise<void> {
+  if (await ctx.config(maintenanceMode)) throw new PipelineError("Files cannot be changed during maintenance", 503);
+}
+
+async function rowsOf(ctx: PipelineContext, tableName: string): Promise<Row[]> {
+  const rows: Row[] = [];
+  const pages = paginateQuery(
+    { client: ctx.db },
+    {
+      TableName: tableName,
+      KeyConditionExpression: "pk = :pk AND begins_with(sk, :sk)",
+      ExpressionAttributeValues: { ":pk": keyOf(ctx, "").pk, ":sk": "file#" },
+      ConsistentRead: true,
+    },
+  );
+  for await (const { Items = [] } of pages) rows.push(...Items.map((item) => row.parse(item)));
+  return rows;
+}
+
+function keyOf(ctx: PipelineContext, id: string): { pk: string; sk: string } {
+  return { pk: `tenant#${tenantOf(ctx)}`, sk: `file#${id}` };
+}
+
+function tenantOf(ctx: PipelineContext): string {
+  const { tenantId } = ctx.user;
+  if (tenantId === undefined) throw new Error("files belong to a tenant; protect the route with access.authenticated");
+  return tenantId;
+}
+
+function toFile({ id, name, sizeMb }: Row): z.infer<typeof file> {
+  return { id, name, sizeMb };
+}

@@ -1,0 +1,86 @@
+import { requestDatabase } from "../aws/request-database.ts";
+import { type ComputedNode, createComputedValues } from "../config/computed.ts";
+import type { ConfigKeyHandle } from "../config/declaration.ts";
+import { type ConfigSession, configSession } from "../config/resolver.ts";
+import type { PipelineContext, RequestView } from "../context/pipeline-context.ts";
+import { isReply } from "../http/reply.ts";
+import type { User } from "../identity/user.ts";
+import type { Logger } from "../log/logger.ts";
+import { acceptInput, invoke } from "./invoke.ts";
+import type { Adapters, Runtime } from "./runtime.ts";
+
+/** What a `ctx` is made of. */
+export interface ContextFacts {
+  readonly requestId: string;
+  readonly user: User;
+  /** The full name of the handler. */
+  readonly handler: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly request?: RequestView | undefined;
+}
+
+/** Makes the `ctx` of one request (specification 2.6). The adapters are open. */
+export function createContext(runtime: Runtime, adapters: Adapters, facts: ContextFacts): PipelineContext {
+  return openSession(runtime, adapters, facts).contextFor(undefined);
+}
+
+interface Session extends ConfigSession {
+  contextFor(node: ComputedNode | undefined): PipelineContext;
+}
+
+/** Opens the configuration session of one request; every `ctx` of the request comes from it. */
+function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts): Session {
+  const { requestId, user } = facts;
+  const base = runtime.log.child({ requestId, tenantId: user.tenantId, userId: user.id });
+  const session: Session = {
+    tenantId: user.tenantId,
+    userId: user.id,
+    rows: adapters.configRows,
+    clock: runtime.clock,
+    log: base.child({ handler: facts.handler }),
+    computed: createComputedValues(),
+    contextFor: (node) => build(session.log, node),
+  };
+  return session;
+
+  function build(log: Logger, node: ComputedNode | undefined): PipelineContext {
+    let db: PipelineContext["db"] | undefined;
+    return {
+      get db() {
+        db ??= requestDatabase(adapters.database, facts.signal, {
+          [configSession]: ({ tenantId, userId }: Pick<ConfigSession, "tenantId" | "userId">): ConfigSession =>
+            openSession(runtime, adapters, { ...facts, user: { id: userId, tenantId, roles: [] } }),
+        });
+        return db;
+      },
+      user,
+      log,
+      requestId,
+      config: async <Value>(handle: ConfigKeyHandle<Value>): Promise<Value> => {
+        const key = runtime.server.registry.configKeys.get(handle?.id);
+        if (key === undefined) {
+          throw new Error(
+            `ctx.config: ${String(handle?.id)} is declared by no feature of this server; add its feature to buildServer`,
+          );
+        }
+        const { value } = await runtime.resolver.resolve(session, key.id, key.definition, node);
+        // Safe: a value that does not fit the declaration never leaves the resolver.
+        return value as Value;
+      },
+      query: async (name, input) => {
+        const declaration = runtime.server.registry.handlers.get(name);
+        if (declaration?.kind !== "query") {
+          throw new Error(
+            `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
+          );
+        }
+        const ctx = build(base.child({ handler: declaration.name }), node);
+        const result = await invoke(declaration, ctx, await acceptInput(declaration, input), runtime.environment);
+        // Safe: the query's own declaration promises this type; outside production it was checked.
+        return (isReply(result) ? result.body : result) as never;
+      },
+      ...(facts.signal === undefined ? {} : { signal: facts.signal }),
+      ...(facts.request === undefined ? {} : { request: facts.request }),
+    };
+  }
+}

@@ -1,0 +1,170 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { KeyDeclaration } from "../config/declaration.ts";
+import { configKeyId } from "../config/key-id.ts";
+import type { RegisteredConfigKey } from "../config/validators.ts";
+import type { BootProblem } from "../errors/boot.ts";
+import type { BodyKind } from "../http/message.ts";
+import { parseRoute, reservedPath } from "../http/route.ts";
+import { isAccessRule } from "../identity/access.ts";
+import type { HandlerDeclaration } from "./handler.ts";
+import type { TableDeclaration } from "./table.ts";
+
+/** Options as plain JavaScript may hand them over: nothing about them is known. */
+export type RawOptions = Readonly<Record<string, unknown>>;
+
+type Report = (problem: Omit<BootProblem, "feature">) => void;
+
+/** Registers the keys of one `r.config` call; each key's own rules are checked at boot. */
+export function configKeys(feature: string, options: RawOptions, report: Report): RegisteredConfigKey[] {
+  unknownOptions("r.config", options, ["keys"], report);
+  const keys = options?.["keys"];
+  if (typeof keys !== "object" || keys === null) {
+    report({
+      key: "r.config",
+      rule: "config-keys",
+      message: "`keys` is not an object",
+      fix: "pass { keys: { <name>: createTenantConfig(...) } }",
+    });
+    return [];
+  }
+  return Object.entries(keys).map(([name, declaration]) => ({
+    id: configKeyId(feature, name),
+    feature,
+    name,
+    definition: (declaration as KeyDeclaration<unknown>)?.definition,
+  }));
+}
+
+/** Registers a table. */
+export function table(name: string, options: RawOptions, report: Report): TableDeclaration {
+  unknownOptions(`table ${name}`, options, ["partitionKey", "sortKey"], report);
+  const partitionKey = options?.["partitionKey"];
+  const sortKey = options?.["sortKey"];
+  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
+    report({
+      key: `table ${name}`,
+      rule: "table-name",
+      message: `table name ${JSON.stringify(name)} is not in kebab case`,
+      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+    });
+  }
+  if (
+    typeof partitionKey !== "string" ||
+    partitionKey === "" ||
+    (sortKey !== undefined && (typeof sortKey !== "string" || sortKey === ""))
+  ) {
+    report({
+      key: `table ${name}`,
+      rule: "table-keys",
+      message: "`partitionKey` and `sortKey` are not attribute names",
+      fix: 'name the attributes, for example { partitionKey: "pk", sortKey: "sk" }',
+    });
+  }
+  return { name: String(name), partitionKey: String(partitionKey), sortKey: sortKey === undefined ? undefined : String(sortKey) };
+}
+
+const methods = { query: ["GET"], write: ["POST", "PUT", "PATCH", "DELETE"] } as const;
+const bodyKinds: readonly unknown[] = ["json", "form", "text", "bytes"] satisfies readonly BodyKind[];
+
+/** Registers a handler. */
+export function handler(
+  kind: "query" | "write",
+  feature: string,
+  name: string,
+  options: RawOptions,
+  report: Report,
+): HandlerDeclaration {
+  const fullName = `${feature}.${name}`;
+  const problem = (rule: string, message: string, fix: string) => report({ key: fullName, rule, message, fix });
+  const given = options ?? {};
+  unknownOptions(
+    fullName,
+    given,
+    ["input", "output", "handler", "route", "access", ...(kind === "write" ? ["body"] : [])],
+    report,
+  );
+  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(name)) {
+    problem(
+      "handler-name",
+      `name ${JSON.stringify(name)} is not <entity>.<operation>`,
+      'use two kebab-case words, for example "file.create"',
+    );
+  }
+  for (const schema of ["input", "output"]) {
+    if (given[schema] !== undefined && !isStandardSchema(given[schema])) {
+      problem("schema", `\`${schema}\` is not a Standard Schema`, "pass a schema of zod, valibot or arktype");
+    }
+  }
+  if (typeof given["handler"] !== "function")
+    problem("handler", "`handler` is not a function", "pass handler: async (ctx, input) => ...");
+  if (given["body"] !== undefined && !bodyKinds.includes(given["body"])) {
+    problem("body-kind", `\`body\` is ${JSON.stringify(given["body"])}`, "use json, form, text or bytes");
+  }
+  routeProblems(kind, given, problem);
+  return {
+    kind,
+    feature,
+    name: fullName,
+    // Safe from here on: what does not have its type was reported, and such a server is never built.
+    input: given["input"] as StandardSchemaV1 | undefined,
+    output: given["output"] as StandardSchemaV1 | undefined,
+    route: given["route"] as string | undefined,
+    access: given["access"] as HandlerDeclaration["access"],
+    body: (given["body"] as BodyKind | undefined) ?? "json",
+    run: given["handler"] as HandlerDeclaration["run"],
+  };
+}
+
+function routeProblems(
+  kind: "query" | "write",
+  options: RawOptions,
+  problem: (rule: string, message: string, fix: string) => void,
+): void {
+  const { route, access } = options;
+  if (route === undefined) {
+    if (access !== undefined)
+      problem("access-without-route", "`access` is set without a `route`", "add the route, or leave `access` out");
+    if (options["body"] !== undefined)
+      problem("body-without-route", "`body` is set without a `route`", "add the route, or leave `body` out");
+    return;
+  }
+  if (access === undefined) {
+    problem(
+      "access-missing",
+      `route ${JSON.stringify(route)} has no \`access\``,
+      "say who may call it, for example access.authenticated",
+    );
+  } else if (!isAccessRule(access)) {
+    problem("access-rule", "`access` is not an access rule", 'use a rule of `access`, for example access.roles("editor")');
+  }
+  const parsed = parseRoute(route as string);
+  if ("problem" in parsed) {
+    problem("route", parsed.problem, parsed.fix);
+    return;
+  }
+  const allowed: readonly string[] = methods[kind];
+  if (!allowed.includes(parsed.method)) {
+    problem("route-method", `a ${kind} cannot be ${parsed.method}`, `use ${allowed.join(", ")}`);
+  }
+  if (reservedPath(parsed.pattern)) {
+    problem("route-reserved", `path ${parsed.pattern} is reserved for keelson's own routes`, "choose another first segment");
+  }
+}
+
+function unknownOptions(key: string, options: RawOptions, known: readonly string[], report: Report): void {
+  for (const name of Object.keys(options ?? {})) {
+    if (!known.includes(name)) {
+      report({
+        key,
+        rule: "unknown-option",
+        message: `unknown option ${JSON.stringify(name)}`,
+        fix: `known are ${known.join(", ")}`,
+      });
+    }
+  }
+}
+
+function isStandardSchema(value: unknown): value is StandardSchemaV1 {
+  const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
+  return isObject && typeof (value as Partial<StandardSchemaV1>)["~standard"]?.validate === "function";
+}

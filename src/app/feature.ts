@@ -1,0 +1,124 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { ConfigKeyHandle, KeyDeclaration } from "../config/declaration.ts";
+import type { RegisteredConfigKey } from "../config/validators.ts";
+import type { BootProblem } from "../errors/boot.ts";
+import { configKeys, handler, type RawOptions, table } from "./declare.ts";
+import type { Answer, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import { type TableDeclaration, type TableHandle, tableHandle } from "./table.ts";
+
+/** What the declarations of one feature come to. */
+export interface FeatureDeclarations {
+  readonly name: string;
+  readonly configKeys: readonly RegisteredConfigKey[];
+  readonly handlers: readonly HandlerDeclaration[];
+  readonly tables: readonly TableDeclaration[];
+  /** What is wrong with the declarations: `buildServer` reports them all at once. */
+  readonly problems: readonly BootProblem[];
+}
+
+/** The handles that `r.config` returns, one a key. */
+export type ConfigHandles<Keys> = {
+  readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never;
+};
+
+/** What a feature declares itself with. */
+export interface FeatureBuilder {
+  /**
+   * Declares configuration keys (specification 2.1) and returns their handles. May be called
+   * more than once: a computed key reads keys of an earlier call.
+   */
+  config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
+    readonly keys: Keys;
+  }): ConfigHandles<Keys>;
+  /** Declares a DynamoDB table with string keys. */
+  table(name: string, options: { readonly partitionKey: string; readonly sortKey?: string }): TableHandle;
+  /** Declares a handler that reads: `<entity>.<operation>`. */
+  query<Input extends StandardSchemaV1, Output, const Result extends Answer<NoInfer<Output>>>(
+    name: string,
+    options: QueryOptions<Input, Output, Result>,
+  ): void;
+  /** Declares a handler that changes something: `<entity>.<operation>`. */
+  write<Input extends StandardSchemaV1, Output, const Result extends Answer<NoInfer<Output>>>(
+    name: string,
+    options: WriteOptions<Input, Output, Result>,
+  ): void;
+}
+
+const declarationsOf = Symbol.for("keelson.feature");
+
+/** A feature: what its declaration returned, and what it declared. */
+export type Feature<Members = unknown> = Members & {
+  readonly name: string;
+  readonly [declarationsOf]: FeatureDeclarations;
+};
+
+/**
+ * Defines a feature. `declare` runs at once; what is wrong with its declarations is reported
+ * by `buildServer`, all together. What `declare` returns becomes properties of the feature.
+ *
+ * @throws TypeError where `declare` returns a property called `name`.
+ * @example
+ * const hello = defineFeature("hello", (r) => {
+ *   r.query("greeting.show", {
+ *     route: "GET /hello",
+ *     access: access.everyone,
+ *     handler: async () => ({ text: "hello" }),
+ *   });
+ * });
+ */
+export function defineFeature<const Members extends object = object>(
+  name: string,
+  // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
+  declare: (r: FeatureBuilder) => Members | void,
+): Feature<Members> {
+  const keys: RegisteredConfigKey[] = [];
+  const handlers: HandlerDeclaration[] = [];
+  const tables: TableDeclaration[] = [];
+  const problems: BootProblem[] = [];
+  const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
+
+  const builder: FeatureBuilder = {
+    config: (options) => {
+      const registered = configKeys(name, options, report);
+      keys.push(...registered);
+      const handles: Record<string, ConfigKeyHandle<unknown>> = {};
+      for (const { id, name: keyName, definition } of registered) handles[keyName] = Object.freeze({ id, definition });
+      // Safe: one handle a declared key, under its name; the value's type is a phantom.
+      return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
+    },
+    table: (tableName, options) => {
+      tables.push(table(tableName, options, report));
+      return tableHandle(tableName);
+    },
+    // From here on options are read as plain JavaScript might give them; what is wrong is reported.
+    query: (handlerName, options) => {
+      handlers.push(handler("query", name, handlerName, options as unknown as RawOptions, report));
+    },
+    write: (handlerName, options) => {
+      handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
+    },
+  };
+  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
+    report({
+      key: String(name),
+      rule: "feature-name",
+      message: `feature name ${JSON.stringify(name)} is not in kebab case`,
+      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+    });
+  }
+  const members = declare(Object.freeze(builder));
+  if (members !== undefined && "name" in members) {
+    throw new TypeError(
+      `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,
+    );
+  }
+  const declarations: FeatureDeclarations = { name, configKeys: keys, handlers, tables, problems };
+  // Safe: the literal has exactly the members of `Feature<Members>`.
+  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<Members>;
+}
+
+/** What a feature declares; `undefined` for something that `defineFeature` did not make. */
+export function featureDeclarations(feature: unknown): FeatureDeclarations | undefined {
+  if (typeof feature !== "object" || feature === null) return undefined;
+  return (feature as Partial<Feature>)[declarationsOf];
+}

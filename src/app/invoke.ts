@@ -1,0 +1,40 @@
+import type { PipelineContext } from "../context/pipeline-context.ts";
+import { validateInput } from "../http/input.ts";
+import { isReply } from "../http/reply.ts";
+import type { Environment } from "./environment.ts";
+import type { HandlerDeclaration } from "./handler.ts";
+
+/**
+ * Runs a handler on input that its schema accepted; outside production what it returns is
+ * held against its `output` schema.
+ *
+ * @throws Error where the result does not fit the schema, naming the handler and the paths.
+ */
+export async function invoke(
+  declaration: HandlerDeclaration,
+  ctx: PipelineContext,
+  input: unknown,
+  environment: Environment,
+): Promise<unknown> {
+  const result = await declaration.run(ctx, input);
+  if (declaration.output !== undefined && environment !== "production") await checkOutput(declaration, result);
+  return result;
+}
+
+/** Validates the input of a handler. A handler without a schema takes it as it is. */
+export function acceptInput(declaration: HandlerDeclaration, input: unknown): unknown {
+  return validateInput(declaration.input, input);
+}
+
+async function checkOutput(declaration: HandlerDeclaration, result: unknown): Promise<void> {
+  const value = isReply(result) ? result.body : result;
+  const outcome = await declaration.output?.["~standard"].validate(value);
+  if (outcome?.issues === undefined) return;
+  const problems = outcome.issues.slice(0, 10).map(({ path = [], message }) => {
+    const dotted = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
+    return dotted === "" ? message : `${dotted}: ${message}`;
+  });
+  throw new Error(
+    `${declaration.name}: the result does not fit its output schema (${problems.join("; ")}); mend the handler or the schema`,
+  );
+}

@@ -1,0 +1,119 @@
+import type { BootProblem } from "../errors/boot.ts";
+import { type CorsOptions, corsProblems } from "../http/cors.ts";
+import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
+import type { LogLevel } from "../log/logger.ts";
+import type { PowertoolsLogger } from "../log/server-logger.ts";
+import type { Environment } from "./environment.ts";
+import type { Feature } from "./feature.ts";
+import { serverProblem } from "./registry.ts";
+
+/** What `buildServer` takes. */
+export interface ServerOptions {
+  readonly features: readonly Feature[];
+  /** App-boot overrides (specification 2.3), by key identifier. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
+  readonly auth?: AuthOptions;
+  readonly dynamodb?: {
+    /** What table names begin with. Default `keelson`. */
+    readonly prefix?: string;
+    /** An endpoint other than AWS's; `AWS_ENDPOINT_URL` says the same from outside. */
+    readonly endpoint?: string;
+  };
+  readonly log?: {
+    /** Default `debug` in development, otherwise `info`; `LOG_LEVEL` wins. */
+    readonly level?: LogLevel;
+    /** Dotted paths to redact beside the names redacted always; `*` stands for any one name. */
+    readonly redact?: readonly string[];
+    /** An own Powertools Logger: its level, sampling and buffering decide. */
+    readonly powertools?: PowertoolsLogger;
+  };
+  /** Cross-origin requests from browsers. Default: none are allowed. */
+  readonly cors?: CorsOptions;
+  readonly limits?: {
+    /** The largest request body in bytes. Default 1 MiB. */
+    readonly bodyBytes?: number;
+  };
+  /** What every path begins with: `/api`. Default none. */
+  readonly basePath?: string;
+  /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
+  readonly environment?: Environment;
+}
+
+/** Everything wrong with the options of `buildServer` themselves. Never throws. */
+export function optionProblems(options: ServerOptions): BootProblem[] {
+  const problems: BootProblem[] = [];
+  const group = (path: string, value: unknown, known: Readonly<Record<string, (value: unknown) => string | undefined>>) => {
+    if (value === undefined) return;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      problems.push(serverProblem(path || "buildServer", "option-type", "it is not an object", "pass an object"));
+      return;
+    }
+    for (const [name, given] of Object.entries(value)) {
+      const key = path ? `${path}.${name}` : name;
+      const check = Object.hasOwn(known, name) ? known[name] : undefined;
+      if (check === undefined) {
+        const fix = `known are ${Object.keys(known).join(", ")}`;
+        problems.push(serverProblem(key, "unknown-option", `unknown option ${JSON.stringify(name)}`, fix));
+        continue;
+      }
+      const wanted = given === undefined ? undefined : check(given);
+      if (wanted !== undefined)
+        problems.push(serverProblem(key, "option-type", `${describe(given)} is not allowed`, `use ${wanted}`));
+    }
+  };
+  const unchecked = () => undefined;
+  group("", options, {
+    features: unchecked, // the registry reports on features
+    config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
+    auth: unchecked,
+    dynamodb: unchecked,
+    log: unchecked,
+    cors: unchecked,
+    limits: unchecked,
+    basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
+    environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
+  });
+  group("dynamodb", options?.dynamodb, {
+    prefix: (value) => (isText(value, /^[A-Za-z0-9_.-]{1,100}$/) ? undefined : "letters, digits, `_`, `.` and `-`"),
+    endpoint: (value) => (typeof value === "string" && URL.canParse(value) ? undefined : "a URL"),
+  });
+  group("log", options?.log, {
+    level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
+    redact: (value) =>
+      Array.isArray(value) && value.every((path) => isText(path, /^[^.]+(\.[^.]+)*$/)) ? undefined : "a list of dotted paths",
+    powertools: (value) =>
+      isRecord(value) && typeof value["info"] === "function" ? undefined : "an instance of Powertools' Logger",
+  });
+  group("limits", options?.limits, {
+    bodyBytes: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes"),
+  });
+  if (options?.auth !== undefined) {
+    problems.push(...authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));
+  }
+  if (options?.cors !== undefined) {
+    problems.push(...corsProblems(options.cors).map(({ rule, message, fix }) => serverProblem("cors", rule, message, fix)));
+  }
+  return problems;
+}
+
+const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];
+const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isText(value: unknown, pattern: RegExp): boolean {
+  return typeof value === "string" && pattern.test(value);
+}
+
+function isBasePath(value: unknown): boolean {
+  return value === "" || isText(value, /^(\/[A-Za-z0-9._~-]+)+$/);
+}
+
+function describe(value: unknown): string {
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 100))
+    : `a value of type ${value === null ? "null" : typeof value}`;
+}

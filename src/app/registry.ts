@@ -1,0 +1,99 @@
+import type { RegisteredConfigKey } from "../config/validators.ts";
+import type { BootProblem } from "../errors/boot.ts";
+import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
+import type { HandlerDeclaration } from "./handler.ts";
+import type { TableDeclaration } from "./table.ts";
+
+/** Everything that a set of features declares, by name. */
+export interface Registry {
+  readonly features: readonly FeatureDeclarations[];
+  /** By key identifier: `files:config:max-upload-size-mb`. */
+  readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
+  /** By full name: `files.file.create`. */
+  readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
+  /** By logical name. */
+  readonly tables: ReadonlyMap<string, TableDeclaration>;
+  /** What is wrong with the declarations themselves, names taken twice among it. */
+  readonly problems: readonly BootProblem[];
+}
+
+/**
+ * Collects what features declare, for tools and for the validators. It does not validate:
+ * `buildServer` does.
+ *
+ * @example
+ * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });
+ */
+export function createRegistry(features: readonly Feature[]): Registry {
+  const problems: BootProblem[] = [];
+  const declared: FeatureDeclarations[] = [];
+  const list: readonly unknown[] = Array.isArray(features) ? features : [];
+  if (!Array.isArray(features)) {
+    problems.push(serverProblem("features", "option-type", "`features` is not an array", "pass features: [files, billing]"));
+  }
+  for (const [index, feature] of list.entries()) {
+    const declarations = featureDeclarations(feature);
+    if (declarations === undefined) {
+      problems.push(
+        serverProblem(
+          `features[${index}]`,
+          "not-a-feature",
+          "it was not made by defineFeature",
+          "pass what defineFeature returns",
+        ),
+      );
+    } else {
+      declared.push(declarations);
+      problems.push(...declarations.problems);
+    }
+  }
+  const byName = <Item>(what: string, items: (feature: FeatureDeclarations) => readonly Item[], name: (item: Item) => string) => {
+    const found = new Map<string, Item>();
+    for (const feature of declared) {
+      for (const item of items(feature)) {
+        const key = name(item);
+        if (found.has(key)) {
+          problems.push({
+            feature: feature.name,
+            key,
+            rule: `duplicate-${what}`,
+            message: `this ${what} is declared twice`,
+            fix: "rename one of the two, or declare it once",
+          });
+        } else {
+          found.set(key, item);
+        }
+      }
+    }
+    return found;
+  };
+  byName(
+    "feature",
+    (feature) => [feature],
+    (feature) => feature.name,
+  );
+  return Object.freeze({
+    features: declared,
+    configKeys: byName(
+      "key",
+      (feature) => feature.configKeys,
+      (key) => key.id,
+    ),
+    handlers: byName(
+      "handler",
+      (feature) => feature.handlers,
+      (handler) => handler.name,
+    ),
+    tables: byName(
+      "table",
+      (feature) => feature.tables,
+      (table) => table.name,
+    ),
+    problems,
+  });
+}
+
+/** A problem of the server's own options. */
+export function serverProblem(key: string, rule: string, message: string, fix: string): BootProblem {
+  return { feature: "", key, rule, message, fix };
+}

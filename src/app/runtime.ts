@@ -1,0 +1,120 @@
+import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
+import type { ConfigRowReader } from "../config/rows.ts";
+import { type Clock, systemClock } from "../context/clock.ts";
+import type { Database } from "../context/pipeline-context.ts";
+import { createRequestIds } from "../context/request-id.ts";
+import { createRouteTable, type RouteTable } from "../http/route-table.ts";
+import type { AuthOptions } from "../identity/auth-options.ts";
+import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
+import type { Logger } from "../log/logger.ts";
+import { createServerLogger } from "../log/server-logger.ts";
+import type { Environment, Variables } from "./environment.ts";
+import type { HandlerDeclaration } from "./handler.ts";
+import { healthHandlers } from "./health.ts";
+import { routed } from "./routes.ts";
+import { type Server, type ServerInternals, serverInternals } from "./server.ts";
+import { physicalTableName } from "./table.ts";
+
+/** What a server needs from outside, opened by a host at first use. */
+export interface Adapters {
+  readonly database: Database;
+  readonly configRows: ConfigRowReader;
+  close(): Promise<void>;
+}
+
+/** What a host brings to a server. */
+export interface RuntimeOptions {
+  readonly variables: Variables;
+  readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
+  readonly clock?: Clock;
+  /** Where log lines go. Default: stdout. */
+  readonly write?: (line: string) => void;
+  /** Signs and verifies tokens where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
+  readonly developmentSecret?: string;
+  /** Takes the place of the server's own `auth`, for tests. */
+  readonly auth?: AuthOptions;
+}
+
+/** A server bound to its adapters: what requests run on. */
+export interface Runtime {
+  readonly server: ServerInternals;
+  readonly environment: Environment;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly routes: RouteTable<HandlerDeclaration>;
+  readonly resolver: ConfigResolver;
+  readonly authenticator: Authenticator;
+  /** Whether anything can verify a token. */
+  readonly verifiesTokens: boolean;
+  readonly tableName: (name: string) => string;
+  readonly newRequestId: () => string;
+  /** What `/health/ready` reports; the container moves it on. */
+  readonly lifecycle: { state: "running" | "draining" };
+  /** The adapters: a promise until they are open, then themselves. A failed opening is tried again. */
+  adapters(): Adapters | Promise<Adapters>;
+  /** Closes the adapters, where they were opened. */
+  close(): Promise<void>;
+}
+
+/** Binds a server to what a host brings. */
+export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
+  const state = serverInternals(server);
+  const { variables, clock = systemClock } = options;
+  const prefix = state.options.dynamodb?.prefix ?? "keelson";
+  const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
+  const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  const names = new Map<string, string>();
+  let opened: Adapters | undefined;
+  let opening: Promise<Adapters> | undefined;
+
+  const runtime: Runtime = {
+    server: state,
+    environment: state.environment,
+    clock,
+    log: createServerLogger({
+      ...state.options.log,
+      environment: state.environment,
+      env: variables,
+      clock,
+      ...(options.write === undefined ? {} : { write: options.write }),
+    }),
+    get routes() {
+      return routes;
+    },
+    resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
+    authenticator: createAuthenticator({ auth, clock }),
+    verifiesTokens: auth !== undefined,
+    tableName: (name) => {
+      const known = names.get(name);
+      if (known !== undefined) return known;
+      const physical = physicalTableName(name, prefix, variables);
+      names.set(name, physical);
+      return physical;
+    },
+    newRequestId: createRequestIds(clock),
+    lifecycle: { state: "running" },
+    adapters: () => {
+      if (opened !== undefined) return opened;
+      opening ??= options.openAdapters(runtime).then(
+        (adapters) => {
+          opened = adapters;
+          return adapters;
+        },
+        (error: unknown) => {
+          opening = undefined;
+          throw error;
+        },
+      );
+      return opening;
+    },
+    close: async () => {
+      if (opening === undefined) return;
+      const adapters = await opening;
+      opened = undefined;
+      opening = undefined;
+      await adapters.close();
+    },
+  };
+  const routes = createRouteTable(routed([...state.registry.handlers.values(), ...healthHandlers(runtime)]));
+  return runtime;
+}

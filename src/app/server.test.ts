@@ -1,0 +1,177 @@
+import { expect, test } from "vitest";
+import { createTenantConfig } from "../config/declaration.ts";
+import { BootError } from "../errors/boot.ts";
+import { access } from "../identity/access.ts";
+import { defineFeature } from "./feature.ts";
+import type { ServerOptions } from "./options.ts";
+import { createRegistry } from "./registry.ts";
+import { buildServer, serverInternals } from "./server.ts";
+
+const hello = defineFeature("hello", (r) => {
+  const config = r.config({ keys: { greetingLimit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
+  r.query("greeting.show", { route: "GET /hello", access: access.everyone, handler: async () => ({ text: "hello" }) });
+  return { config };
+});
+
+test("a server is built from features, and its registry lists what they declare", () => {
+  const { registry } = buildServer({ features: [hello], config: { "hello:config:greeting-limit": 3 } });
+
+  expect([...registry.handlers.keys()]).toEqual(["hello.greeting.show"]);
+  expect([...registry.configKeys.keys()]).toEqual(["hello:config:greeting-limit"]);
+  expect(hello.config.greetingLimit.id).toBe("hello:config:greeting-limit");
+});
+
+test("what a declaration returns becomes properties of the feature", () => {
+  expect(hello.name).toBe("hello");
+  expect(Object.isFrozen(hello)).toBe(true);
+  expect(defineFeature("empty", () => {}).name).toBe("empty");
+});
+
+test("a declaration that returns a property called name is refused", () => {
+  expect(() => defineFeature("x", () => ({ name: "y" }))).toThrow(/feature's own; rename it/);
+});
+
+test("every problem of features, options and overrides is reported at once", () => {
+  const broken = plainFeature("Broken Feature", (r) => {
+    r.query("noEntity", { handler: 1, input: {}, output: 3, typo: true });
+    r.query("item.post", { route: "POST /items", access: access.everyone, handler: () => 1 });
+    r.query("item.open", { route: "GET /items", handler: () => 1 });
+    r.query("item.rule", { route: "GET /items/rule", access: "everyone", handler: () => 1 });
+    r.query("item.loose", { access: access.everyone, handler: () => 1 });
+    r.write("item.body", { body: "xml", handler: () => 1 });
+    r.query("item.slash", { route: "GET items", access: access.everyone, handler: () => 1 });
+    r.query("item.reserved", { route: "GET /health/mine", access: access.everyone, handler: () => 1 });
+    r.table("Bad Name", {});
+    r.config({});
+    r.config({
+      keys: { raw: { default: 1 }, far: createTenantConfig("number", { default: 0, bounds: { min: 1, max: 2 } }) },
+      more: 1,
+    });
+  });
+  const rules = problemsOf({
+    features: [hello, hello, broken, {} as never],
+    config: { "hello:config:unknown": 1 },
+    surprise: 1,
+    basePath: "api/",
+    environment: "staging",
+    dynamodb: { prefix: "a b", endpoint: "nowhere", region: "x" },
+    log: { level: "trace", redact: [1], powertools: {} },
+    limits: { bodyBytes: -1 },
+    auth: {},
+    cors: { origins: "*", credentials: true },
+  }).map(({ key, rule }) => `${key} ${rule}`);
+
+  for (const expected of [
+    "hello duplicate-feature",
+    "hello.greeting.show duplicate-handler",
+    "hello:config:greeting-limit duplicate-key",
+    "features[3] not-a-feature",
+    "Broken Feature feature-name",
+    "Broken Feature.noEntity handler-name",
+    "Broken Feature.noEntity handler",
+    "Broken Feature.noEntity schema",
+    "Broken Feature.noEntity unknown-option",
+    "Broken Feature.item.post route-method",
+    "Broken Feature.item.open access-missing",
+    "Broken Feature.item.rule access-rule",
+    "Broken Feature.item.loose access-without-route",
+    "Broken Feature.item.body body-kind",
+    "Broken Feature.item.body body-without-route",
+    "Broken Feature.item.slash route",
+    "Broken Feature.item.reserved route-reserved",
+    "table Bad Name table-name",
+    "table Bad Name table-keys",
+    "r.config config-keys",
+    "r.config unknown-option",
+    "surprise unknown-option",
+    "basePath option-type",
+    "environment option-type",
+    "dynamodb.prefix option-type",
+    "dynamodb.endpoint option-type",
+    "dynamodb.region unknown-option",
+    "log.level option-type",
+    "log.redact option-type",
+    "log.powertools option-type",
+    "limits.bodyBytes option-type",
+  ]) {
+    expect(rules).toContain(expected);
+  }
+  expect(rules.some((rule) => rule.startsWith("hello:config:unknown "))).toBe(true);
+  expect(rules.some((rule) => rule.startsWith("auth"))).toBe(true);
+  expect(rules.some((rule) => rule.startsWith("cors"))).toBe(true);
+});
+
+test.each([
+  ["nothing", undefined],
+  ["null", null],
+  ["a feature that is no array", { features: "files" }],
+  ["groups of the wrong type", { features: [], log: 3, dynamodb: [], config: 5, limits: null }],
+])("options that are %s are reported, not tripped over", (_name, options) => {
+  expect(problemsOf(options).length).toBeGreaterThan(0);
+});
+
+test("two routes that answer the same requests are reported with both names", () => {
+  const twice = defineFeature("twice", (r) => {
+    r.query("item.one", { route: "GET /items/:id", access: access.everyone, handler: async () => 1 });
+    r.query("item.two", { route: "GET /items/:name", access: access.everyone, handler: async () => 2 });
+  });
+
+  expect(problemsOf({ features: [twice] })).toMatchObject([{ rule: "route-conflict", key: "twice.item.two" }]);
+});
+
+test("the feature name keelson is keelson's own", () => {
+  const own = defineFeature("keelson", () => {});
+
+  expect(problemsOf({ features: [own] })).toMatchObject([{ rule: "feature-reserved" }]);
+});
+
+test("createRegistry collects without validating", () => {
+  const registry = createRegistry([hello, hello]);
+
+  expect(registry.handlers.size).toBe(1);
+  expect(registry.problems.length).toBeGreaterThan(0);
+});
+
+test("a boot error's message names every key, what is wrong and what to do", () => {
+  const error = new BootError([{ feature: "a", key: "a:config:b", rule: "r", message: "m", fix: "f" }]);
+
+  expect(error.message).toBe("1 problem at boot\n  a:config:b: m; f");
+  expect(new BootError([error.problems[0], error.problems[0]] as never).message).toMatch(/^2 problems at boot/);
+});
+
+test("closers and checks are registered once a name, and only until a host starts", () => {
+  const server = buildServer({ features: [] });
+  server.onClose("pool", () => {});
+  server.onReadyCheck("pool", () => true);
+
+  expect(() => server.onClose("pool", () => {})).toThrow(/the name is taken/);
+  serverInternals(server).started = true;
+  expect(() => server.onReadyCheck("late", () => true)).toThrow(/started already/);
+});
+
+test("something that is no server is refused by name", () => {
+  expect(() => serverInternals({} as never)).toThrow(/not a server/);
+  expect(() => serverInternals(undefined as never)).toThrow(/not a server/);
+});
+
+test("a server is ready at once while it has nothing to load", async () => {
+  await expect(buildServer({ features: [] }).ready()).resolves.toBeUndefined();
+});
+
+/** A feature as plain JavaScript may declare it. */
+function plainFeature(
+  name: string,
+  declare: (r: Record<"config" | "table" | "query" | "write", (...parameters: unknown[]) => void>) => void,
+) {
+  return defineFeature(name, (r) => declare(r as never));
+}
+
+function problemsOf(options: unknown) {
+  try {
+    buildServer(options as ServerOptions);
+  } catch (error) {
+    if (error instanceof BootError) return error.problems;
+    throw error;
+  }
+  return [];
+}

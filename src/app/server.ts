@@ -1,0 +1,120 @@
+import { appOverrideProblems } from "../config/overrides.ts";
+import { configKeyProblems } from "../config/validators.ts";
+import { BootError } from "../errors/boot.ts";
+import { conflicts } from "../http/route-table.ts";
+import { type Environment, environmentOf } from "./environment.ts";
+import type { Awaitable } from "./handler.ts";
+import { optionProblems, type ServerOptions } from "./options.ts";
+import { createRegistry, type Registry, serverProblem } from "./registry.ts";
+import { type RoutedHandler, routed } from "./routes.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Releases a resource at shutdown. */
+export type Closer = () => Awaitable<void>;
+
+/** Tells whether a resource is ready: `false`, or a throw, says that it is not. */
+export type ReadyCheck = () => unknown;
+
+const internals = Symbol.for("keelson.server");
+
+/** A server: features and options, validated. It holds no connection; a host brings them. */
+export interface Server {
+  /** What the features declare. */
+  readonly registry: Registry;
+  /** Resolves once the server can take requests; hosts await it. */
+  ready(): Promise<void>;
+  /**
+   * Names what to close at shutdown, in reverse order of registration.
+   *
+   * @throws Error after a host has started.
+   */
+  onClose(name: string, close: Closer): void;
+  /**
+   * Names a check that `/health/ready` runs.
+   *
+   * @throws Error after a host has started.
+   */
+  onReadyCheck(name: string, check: ReadyCheck): void;
+  /** @internal */
+  readonly [internals]: ServerInternals;
+}
+
+/** What hosts know of a server beyond its public members. */
+export interface ServerInternals {
+  readonly options: ServerOptions;
+  readonly environment: Environment;
+  readonly registry: Registry;
+  readonly closers: Map<string, Closer>;
+  readonly checks: Map<string, ReadyCheck>;
+  /** Set by the first host that starts. */
+  started: boolean;
+  /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
+  runtime: Runtime | undefined;
+}
+
+/**
+ * Builds a server from features and options. It is synchronous, does no I/O, and captures no
+ * adapter: hosts bind them at first use.
+ *
+ * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
+ * @example
+ * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
+ */
+export function buildServer(options: ServerOptions): Server {
+  const registry = createRegistry(options?.features);
+  const problems = [
+    ...optionProblems(options),
+    ...registry.problems,
+    ...[...registry.configKeys.values()].flatMap(configKeyProblems),
+    ...appOverrideProblems(registry, options?.config ?? {}),
+    ...routeConflicts(routed(registry.handlers.values())),
+  ];
+  if (registry.features.some(({ name }) => name === "keelson")) {
+    problems.push(serverProblem("keelson", "feature-reserved", "a feature is called keelson", "choose another name"));
+  }
+  if (problems.length > 0) throw new BootError(problems);
+
+  const state: ServerInternals = {
+    options: Object.freeze({ ...options }),
+    environment: options.environment ?? environmentOf(process.env),
+    registry,
+    closers: new Map(),
+    checks: new Map(),
+    started: false,
+    runtime: undefined,
+  };
+  const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
+    if (state.started)
+      throw new Error(`${what}("${name}"): a host has started already; register before runContainer or the first event`);
+    if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
+    items.set(name, item);
+  };
+  return Object.freeze({
+    registry,
+    ready: async () => {},
+    onClose: (name: string, close: Closer) => register("onClose", state.closers, name, close),
+    onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", state.checks, name, check),
+    [internals]: state,
+  });
+}
+
+/**
+ * The internals of a server, for hosts.
+ *
+ * @throws TypeError for something that `buildServer` did not make.
+ */
+export function serverInternals(server: Server): ServerInternals {
+  const state = (server as Partial<Server> | undefined)?.[internals];
+  if (state === undefined) throw new TypeError("this is not a server; pass what buildServer returns");
+  return state;
+}
+
+function routeConflicts(routes: readonly RoutedHandler[]) {
+  return conflicts(routes).map(({ first, second }) => ({
+    feature: second.target.feature,
+    key: second.target.name,
+    rule: "route-conflict",
+    message: `route ${second.target.route} answers the same requests as ${first.target.route} of ${first.target.name}`,
+    fix: "change one of the two routes",
+  }));
+}

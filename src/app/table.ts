@@ -1,0 +1,42 @@
+import { ambientStore } from "../context/ambient.ts";
+import type { Variables } from "./environment.ts";
+
+/** A DynamoDB table that a feature declares. Both key attributes are strings. */
+export interface TableDeclaration {
+  /** The logical name: `files`. */
+  readonly name: string;
+  readonly partitionKey: string;
+  readonly sortKey: string | undefined;
+}
+
+/** A declared table as a handler uses it. */
+export interface TableHandle {
+  /**
+   * The physical name: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`.
+   *
+   * @throws Error outside of a request, where the server is not known.
+   */
+  readonly name: string;
+}
+
+/** keelson's own table of configuration rows. */
+export const configTable: TableDeclaration = Object.freeze({ name: "config", partitionKey: "pk", sortKey: "sk" });
+
+export function tableHandle(name: string): TableHandle {
+  return Object.freeze({
+    get name(): string {
+      const store = ambientStore();
+      if (store === undefined) {
+        throw new Error(
+          `table "${name}": its physical name is known only while a handler runs; read \`.name\` inside the handler`,
+        );
+      }
+      return store.tableName(name);
+    },
+  });
+}
+
+/** The physical name of a table: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`. */
+export function physicalTableName(name: string, prefix: string, variables: Variables): string {
+  return variables[`KEELSON_TABLE_${name.toUpperCase().replaceAll("-", "_")}`] || `${prefix}-${name}`;
+}

@@ -1,0 +1,31 @@
+import type { Variables } from "../app/environment.ts";
+import type { Adapters, Runtime } from "../app/runtime.ts";
+import { configTable } from "../app/table.ts";
+import { dynamoConfigRows } from "./config-rows.ts";
+import { openDatabase } from "./dynamodb.ts";
+
+/** Opens the adapters of an AWS account, or of the emulator that the environment names. */
+export async function openAwsAdapters(runtime: Runtime, variables: Variables): Promise<Adapters> {
+  const database = await openDatabase({
+    endpoint: runtime.server.options.dynamodb?.endpoint ?? dynamoDbEndpoint(variables),
+    region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
+    ...credentialsOf(variables),
+  });
+  return {
+    database,
+    configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),
+    close: async () => database.destroy(),
+  };
+}
+
+/** The endpoint that the environment names, as the SDK reads it; `undefined` for AWS's own. */
+export function dynamoDbEndpoint(variables: Variables): string | undefined {
+  return variables["AWS_ENDPOINT_URL_DYNAMODB"] || variables["AWS_ENDPOINT_URL"] || undefined;
+}
+
+/** Static credentials of variables other than the process's own, which the SDK reads itself. */
+function credentialsOf(variables: Variables) {
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = variables;
+  if (variables === process.env || !accessKeyId || !secretAccessKey) return {};
+  return { credentials: { accessKeyId, secretAccessKey } };
+}

@@ -1,0 +1,54 @@
+import type { ConfigRow, ConfigRowReader, RowAddress } from "../config/rows.ts";
+import type { Database } from "../context/pipeline-context.ts";
+
+const maxKeysPerCall = 100;
+const maxAttempts = 8;
+
+/** Reads configuration rows from DynamoDB as they are stored: chunks of 100 keys, one BatchGetItem each. */
+export function dynamoConfigRows(database: Database, tableName: string): ConfigRowReader {
+  return {
+    read: async (addresses) => {
+      const rows = new Map<string, ConfigRow>();
+      for (let start = 0; start < addresses.length; start += maxKeysPerCall) {
+        await readChunk(database, tableName, addresses.slice(start, start + maxKeysPerCall), rows);
+      }
+      return addresses.map((address) => rows.get(identity(address.partition, address.key)));
+    },
+  };
+}
+
+/** DynamoDB may leave keys unprocessed: they are asked for again, and never taken for absent. */
+async function readChunk(
+  database: Database,
+  tableName: string,
+  addresses: readonly RowAddress[],
+  rows: Map<string, ConfigRow>,
+): Promise<void> {
+  const { BatchGetCommand } = await import("@aws-sdk/lib-dynamodb");
+  let keys: Record<string, unknown>[] = addresses.map(({ partition, key }) => ({ pk: partition, sk: key }));
+  for (let attempt = 0; keys.length > 0; attempt++) {
+    if (attempt === maxAttempts) {
+      throw new Error(
+        `DynamoDB left ${keys.length} configuration rows unprocessed after ${maxAttempts} attempts; look for throttling of ${tableName}`,
+      );
+    }
+    if (attempt > 0) await backOff(attempt);
+    const { Responses = {}, UnprocessedKeys = {} } = await database.send(
+      new BatchGetCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: true } } }),
+    );
+    for (const item of Responses[tableName] ?? []) {
+      // Safe: the resolver checks value and version against the declaration before it uses a row.
+      rows.set(identity(String(item["pk"]), String(item["sk"])), item as unknown as ConfigRow);
+    }
+    keys = UnprocessedKeys[tableName]?.Keys ?? [];
+  }
+}
+
+function identity(partition: string, key: string): string {
+  return JSON.stringify([partition, key]);
+}
+
+function backOff(attempt: number): Promise<void> {
+  const limitMs = Math.min(1_000, 25 * 2 ** attempt);
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * limitMs));
+}

@@ -1,0 +1,92 @@
+import type { Variables } from "../app/environment.ts";
+import type { Adapters, Runtime, RuntimeOptions } from "../app/runtime.ts";
+import { type Server, serverInternals } from "../app/server.ts";
+import { configTable } from "../app/table.ts";
+import { dynamoDbEndpoint, openAwsAdapters } from "../aws/adapters.ts";
+import { ensureTables } from "../aws/tables.ts";
+
+/** What a container's runtime is bound to. */
+export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret"> {
+  /** Which adapters run, for the boot log. */
+  readonly adapters: Readonly<Record<string, string>>;
+}
+
+/**
+ * Chooses the adapters: an endpoint that is named wins; without one, production is the AWS
+ * account, and development is the embedded stack, kept in `KEELSON_DIRECTORY` (default `.keelson`).
+ */
+export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
+  const directory = variables["KEELSON_DIRECTORY"] || ".keelson";
+  const { environment, options } = serverInternals(server);
+  const endpoint = options.dynamodb?.endpoint ?? dynamoDbEndpoint(variables);
+  const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
+  if (endpoint !== undefined) {
+    return {
+      ...secret,
+      adapters: { dynamodb: endpoint },
+      openAdapters: (runtime) => openChecked(runtime, variables, isAws(endpoint) ? "check" : "create"),
+    };
+  }
+  if (!isLocal) {
+    return { adapters: { dynamodb: "aws" }, openAdapters: (runtime) => openChecked(runtime, variables, "check") };
+  }
+  return {
+    ...secret,
+    adapters: { dynamodb: `embedded (${directory})` },
+    openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
+  };
+}
+
+/** Opens adapters and makes sure that the tables are there: created on an emulator, checked on AWS. */
+export async function openChecked(runtime: Runtime, variables: Variables, mode: "create" | "check"): Promise<Adapters> {
+  const adapters = await openAwsAdapters(runtime, variables);
+  try {
+    await ensureTables(adapters.database, requiredTables(runtime), mode);
+  } catch (error) {
+    await adapters.close();
+    throw error;
+  }
+  return adapters;
+}
+
+async function openEmbedded(runtime: Runtime, variables: Variables, directory: string): Promise<Adapters> {
+  const { startEmbeddedStack } = await loadEmbedded();
+  const stack = await startEmbeddedStack({ directory });
+  try {
+    const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
+    return {
+      ...adapters,
+      close: async () => {
+        await adapters.close();
+        await stack.close();
+      },
+    };
+  } catch (error) {
+    await stack.close();
+    throw error;
+  }
+}
+
+async function loadDevelopmentSecret(directory: string, variables: Variables): Promise<string> {
+  const { developmentSecret } = await loadEmbedded();
+  return developmentSecret(directory, variables);
+}
+
+// The embedded stack stands above the hosts in the plan of folders, and is loaded only in
+// development, so that a production process never reads it.
+function loadEmbedded() {
+  // biome-ignore lint/style/noRestrictedImports: the one place where a host reaches up, lazily
+  return import("../embedded/index.ts");
+}
+
+function requiredTables(runtime: Runtime) {
+  return [configTable, ...runtime.server.registry.tables.values()].map((table) => ({
+    ...table,
+    tableName: runtime.tableName(table.name),
+  }));
+}
+
+function isAws(endpoint: string): boolean {
+  return new URL(endpoint).hostname.endsWith(".amazonaws.com");
+}

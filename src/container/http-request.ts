@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { FrameworkError } from "../errors/errors.ts";
+import type { HttpRequest } from "../http/message.ts";
+
+/** Reads a message of Node's HTTP server as a request. */
+export function httpRequest(message: IncomingMessage, response: ServerResponse): HttpRequest {
+  const { path, query } = splitTarget(message.url ?? "/");
+  const headers: Record<string, string> = Object.assign(Object.create(null), message.headers);
+  const departure = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) departure.abort(new DOMException("The client has gone", "AbortError"));
+  });
+  return {
+    method: message.method ?? "GET",
+    path,
+    query,
+    headers,
+    ip: message.socket.remoteAddress,
+    signal: departure.signal,
+    gatewayClaims: undefined, // no gateway in front of a container is believed
+    readBody: (limitBytes) => readBody(message, limitBytes),
+  };
+}
+
+/** Splits a request target; an absolute one (`GET http://host/path`) is as good as its path. */
+function splitTarget(target: string): { path: string; query: string } {
+  const local = /^https?:\/\//i.test(target) ? target.replace(/^https?:\/\/[^/?#]*/i, "") || "/" : target;
+  const mark = local.indexOf("?");
+  return mark === -1 ? { path: local, query: "" } : { path: local.slice(0, mark), query: local.slice(mark + 1) };
+}
+
+const noBytes = new Uint8Array(0);
+
+async function readBody(message: IncomingMessage, limitBytes: number): Promise<Uint8Array> {
+  const { "content-length": length, "transfer-encoding": encoding } = message.headers;
+  if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
+  const tooLarge = () =>
+    new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`, { headers: { connection: "close" } });
+  if (Number(length) > limitBytes) throw tooLarge();
+  const chunks: Buffer[] = [];
+  let received = 0;
+  try {
+    // The message outlives a refusal: its socket still has to carry the answer.
+    for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      received += chunk.byteLength;
+      if (received > limitBytes) throw tooLarge();
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    if (error instanceof FrameworkError) throw error;
+    throw new FrameworkError("malformed_request", "The body ended early", { cause: error });
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+}

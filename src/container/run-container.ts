@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import type { Variables } from "../app/environment.ts";
+import { createRuntime, type Runtime } from "../app/runtime.ts";
+import { type Server, serverInternals } from "../app/server.ts";
+import { describeError } from "../errors/describe.ts";
+import { needsIdentity } from "../identity/access.ts";
+import { type Binding, bindAdapters } from "./adapters.ts";
+import { createHttpServer, type HttpServerOptions } from "./http-server.ts";
+import { closeResources, drain } from "./shutdown.ts";
+
+/** How a container runs. */
+export interface ContainerOptions extends HttpServerOptions {
+  /** Default: the environment's `PORT`, otherwise 3000. `0` takes a free one. */
+  readonly port?: number;
+  /** Default: every address, IPv6 and IPv4. */
+  readonly host?: string;
+}
+
+/** A container that serves. */
+export interface Container {
+  readonly port: number;
+  /** Drains and closes everything; resolves when nothing is left open. */
+  close(): Promise<void>;
+}
+
+/**
+ * Runs a server as a long-running process: serves its routes, and drains on SIGTERM.
+ * Exits with 1 where it cannot start.
+ *
+ * @example
+ * await runContainer(server, { port: 3000 });
+ */
+export async function runContainer(server: Server, options: ContainerOptions = {}): Promise<Container> {
+  const variables = process.env;
+  const state = serverInternals(server);
+  let runtime: Runtime | undefined;
+  try {
+    const port = portOf(options, variables);
+    const binding = await bindAdapters(server, variables);
+    runtime = createRuntime(server, { variables, ...binding });
+    requireTokens(runtime, binding);
+    state.started = true;
+    await server.ready();
+    await runtime.adapters();
+    return await start(runtime, { ...options, port }, binding);
+  } catch (error) {
+    const { log } = describeError(error, { requestId: "", environment: state.environment });
+    const report = runtime?.log ?? createRuntime(server, { variables, openAdapters: () => Promise.reject(error) }).log;
+    report.error("server.start_failed", log.data);
+    await runtime?.close().catch(() => {});
+    process.exit(1);
+  }
+}
+
+async function start(
+  runtime: Runtime,
+  options: ContainerOptions & { readonly port: number },
+  binding: Binding,
+): Promise<Container> {
+  const http = createHttpServer(runtime, options);
+  http.listen(options.port, options.host);
+  await once(http, "listening");
+  const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+  runtime.log.info("server.started", { port, environment: runtime.environment, adapters: binding.adapters });
+
+  let closing: Promise<boolean> | undefined;
+  const close = (skipLinger: boolean) => {
+    closing ??= (async () => {
+      const isDrained = await drain(runtime, http, skipLinger);
+      return (await closeResources(runtime)) && isDrained;
+    })();
+    return closing;
+  };
+  onSignals(runtime, close);
+  return {
+    port,
+    close: async () => {
+      await close(true);
+    },
+  };
+}
+
+/** SIGTERM drains, SIGINT too, without the linger in development; a second signal ends at once. */
+function onSignals(runtime: Runtime, close: (skipLinger: boolean) => Promise<boolean>): void {
+  let received = 0;
+  const onSignal = async (signal: NodeJS.Signals) => {
+    received += 1;
+    if (received > 1) process.exit(1);
+    runtime.log.info("shutdown.started", { signal });
+    const isClean = await close(signal === "SIGINT" && runtime.environment === "development");
+    runtime.log.info("shutdown.completed", { clean: isClean });
+    process.exit(isClean ? 0 : 1);
+  };
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
+}
+
+function portOf({ port }: ContainerOptions, variables: Variables): number {
+  const given = port ?? (variables["PORT"] === undefined || variables["PORT"] === "" ? 3000 : Number(variables["PORT"]));
+  if (!Number.isInteger(given) || given < 0 || given > 65_535) {
+    throw new Error(`PORT: ${JSON.stringify(port ?? variables["PORT"])} is not a port; set a number from 0 to 65535`);
+  }
+  return given;
+}
+
+/** A production server whose routes need an identity, and nothing to verify one with, must not start. */
+function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
+  const needy = [...runtime.server.registry.handlers.values()].find(
+    ({ access }) => access !== undefined && needsIdentity(access),
+  );
+  if (!runtime.verifiesTokens && developmentSecret === undefined && needy !== undefined) {
+    throw new Error(
+      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer`,
+    );
+  }
+}

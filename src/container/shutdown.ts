@@ -1,0 +1,60 @@
+import type { Server as HttpServer } from "node:http";
+import type { Runtime } from "../app/runtime.ts";
+
+const lingerMs = 3_000;
+const drainMs = 30_000;
+const closeMs = 5_000;
+
+/**
+ * Drains: readiness fails and requests are still served while balancers take notice, then the
+ * listener closes and requests in flight finish (specification 3.1). Resolves to whether none
+ * had to be cut off.
+ */
+export async function drain(runtime: Runtime, http: HttpServer, skipLinger: boolean): Promise<boolean> {
+  runtime.lifecycle.state = "draining";
+  if (!skipLinger) await delay(lingerMs);
+  const closed = new Promise<true>((resolve) => {
+    http.close(() => resolve(true));
+  });
+  http.closeIdleConnections();
+  const isDrained = await within(drainMs, closed);
+  if (!isDrained) {
+    runtime.log.error("shutdown.requests_cut_off", { afterMs: drainMs });
+    http.closeAllConnections();
+  }
+  return isDrained;
+}
+
+/** Closes what the application registered, last first, then the adapters. One that fails or hangs does not stop the rest. */
+export async function closeResources(runtime: Runtime): Promise<boolean> {
+  const resources = [...runtime.server.closers].reverse();
+  let isClean = true;
+  for (const [name, close] of [...resources, ["adapters", () => runtime.close()] as const]) {
+    try {
+      const isClosed = await within(
+        closeMs,
+        Promise.resolve(close()).then(() => true as const),
+      );
+      if (!isClosed) throw new Error(`it took longer than ${closeMs} ms`);
+    } catch (error) {
+      isClean = false;
+      runtime.log.error("shutdown.close_failed", {
+        resource: name,
+        message: error instanceof Error ? error.message : String(error),
+      });
+    }
+  }
+  return isClean;
+}
+
+function within(limitMs: number, work: Promise<true>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, limitMs, false);
+  });
+  return Promise.race([work, tooLate]).finally(() => clearTimeout(timer));
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

@@ -1,0 +1,153 @@
+import { errorCodes } from "./codes.ts";
+import { type FieldError, isTypedError } from "./errors.ts";
+
+/** The uniform body of an error response (specification 2.7). */
+export interface ErrorBody {
+  readonly error: string;
+  readonly message: string;
+  readonly requestId: string;
+  /** Only for validation errors. */
+  readonly fields?: readonly FieldError[];
+  /** Only in development. */
+  readonly stack?: string;
+}
+
+/** What an error comes to: for the client, and for the log. */
+export interface ErrorDescription {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: ErrorBody;
+  readonly log: { readonly level: "warn" | "error"; readonly data: Record<string, unknown> };
+}
+
+/** Where an error is described. */
+export interface ErrorSituation {
+  readonly requestId: string;
+  readonly environment: "development" | "test" | "production";
+}
+
+const unknownMessage = "Internal server error";
+const maxText = 2_000;
+const maxStack = 20_000;
+const maxFields = 100;
+const maxCauses = 10;
+
+/**
+ * Describes an error (specification 7): its status, the uniform body, and its log record. 500 and
+ * above is logged as `error` with stack and causes, anything lower as `warn` without. What is no
+ * typed error is a 500 whose text stays on the server. Never throws, whatever was thrown.
+ */
+export function describeError(error: unknown, { requestId, environment }: ErrorSituation): ErrorDescription {
+  const { status, code, message, headers, fields } = typed(error) ?? {
+    status: errorCodes.internal_error,
+    code: "internal_error",
+    message: unknownMessage,
+    headers: {},
+    fields: undefined,
+  };
+  const stack = textOf(error, "stack", maxStack);
+  const shown = environment === "development" && stack !== undefined ? { stack } : {};
+  const isServerError = status >= 500;
+  return {
+    status,
+    headers,
+    body: { error: code, message, requestId, ...(fields === undefined ? {} : { fields }), ...shown },
+    log: {
+      level: isServerError ? "error" : "warn",
+      data: {
+        error: code,
+        status,
+        message: textOf(error, "message", maxText) ?? thrownText(error),
+        ...(fields === undefined ? {} : { fields }),
+        ...(isServerError ? { ...(stack === undefined ? {} : { stack }), ...causesOf(error) } : {}),
+      },
+    },
+  };
+}
+
+interface Typed {
+  readonly status: number;
+  readonly code: string;
+  readonly message: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly fields: readonly FieldError[] | undefined;
+}
+
+/** The members of a typed error, each checked: a brand alone proves nothing about them. */
+function typed(error: unknown): Typed | undefined {
+  try {
+    if (!isTypedError(error)) return undefined;
+    const { status, code, message, headers } = error;
+    if (!Number.isInteger(status) || status < 400 || status > 599 || typeof code !== "string" || typeof message !== "string")
+      return undefined;
+    const fields = "fields" in error ? fieldsOf(error.fields) : undefined;
+    return { status, code: bounded(code, 200), message: bounded(message, maxText), headers: headersOf(headers), fields };
+  } catch {
+    return undefined;
+  }
+}
+
+function fieldsOf(fields: unknown): FieldError[] | undefined {
+  if (!Array.isArray(fields)) return undefined;
+  return fields.slice(0, maxFields).map((field: Partial<FieldError> | undefined) => ({
+    field: bounded(String(field?.field), 200),
+    error: bounded(String(field?.error), 500),
+  }));
+}
+
+function headersOf(headers: unknown): Record<string, string> {
+  const safe: Record<string, string> = {};
+  if (typeof headers !== "object" || headers === null) return safe;
+  for (const [name, value] of Object.entries(headers)) {
+    const isSafe = /^[\w-]+$/.test(name) && typeof value === "string" && /^[\t\x20-\x7e]{0,1000}$/.test(value);
+    if (isSafe) safe[name.toLowerCase()] = value;
+  }
+  return safe;
+}
+
+/** The chain of causes, each with name, message and stack; bounded, and a circle ends it. */
+function causesOf(error: unknown): { causes?: Record<string, unknown>[] } {
+  const seen = new Set<unknown>([error]);
+  const causes: Record<string, unknown>[] = [];
+  let cause = causeOf(error);
+  while (cause !== undefined && !seen.has(cause) && causes.length < maxCauses) {
+    seen.add(cause);
+    const name = textOf(cause, "name", 200);
+    const stack = textOf(cause, "stack", maxStack);
+    const message = textOf(cause, "message", maxText) ?? thrownText(cause);
+    causes.push({ ...(name === undefined ? {} : { name }), message, ...(stack === undefined ? {} : { stack }) });
+    cause = causeOf(cause);
+  }
+  return causes.length === 0 ? {} : { causes };
+}
+
+function causeOf(error: unknown): unknown {
+  try {
+    return typeof error === "object" && error !== null ? (error as { cause?: unknown }).cause : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(error: unknown, member: "message" | "stack" | "name", limit: number): string | undefined {
+  try {
+    const value = typeof error === "object" && error !== null ? (error as Record<string, unknown>)[member] : undefined;
+    return typeof value === "string" ? bounded(value, limit) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What was thrown, where it is no error. */
+function thrownText(thrown: unknown): string {
+  try {
+    return bounded(`thrown ${typeof thrown}: ${String(thrown)}`, maxText);
+  } catch {
+    return `thrown ${typeof thrown}`;
+  }
+}
+
+function bounded(text: string, limit: number): string {
+  return text.length <= limit ? text : `${text.slice(0, limit)}… (${text.length - limit} more)`;
+}

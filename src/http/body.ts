@@ -1,0 +1,92 @@
+import { FrameworkError } from "../errors/errors.ts";
+import type { BodyKind } from "./message.ts";
+import { parseForm } from "./query.ts";
+
+/** What a body comes to: named fields, or one value that arrives as `input.body`. */
+export type ParsedBody = { readonly fields: Record<string, unknown> } | { readonly body: unknown } | undefined;
+
+const maxDepth = 64;
+
+/**
+ * Parses a request body of the kind that its route takes. An empty body is no body, whatever
+ * its type.
+ *
+ * @throws FrameworkError `unsupported_media_type` for another content type, `malformed_request`
+ * for what cannot be parsed.
+ */
+export function parseBody(kind: BodyKind, contentType: string | undefined, bytes: Uint8Array): ParsedBody {
+  if (bytes.byteLength === 0) return undefined;
+  if (kind === "bytes") return { body: bytes };
+  const { type, charset } = mediaType(contentType);
+  if (!accepts[kind](type) || (charset !== undefined && charset !== "utf-8" && charset !== "utf8")) {
+    throw new FrameworkError("unsupported_media_type", `The route takes ${names[kind]} in UTF-8`);
+  }
+  const text = utf8(bytes);
+  if (kind === "text") return { body: text };
+  if (kind === "form") return { fields: parseForm(text, "body") };
+  const value = json(text);
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? { fields: value as Record<string, unknown> } // safe: an object of JSON, without a prototype
+    : { body: value };
+}
+
+const names: Readonly<Record<Exclude<BodyKind, "bytes">, string>> = {
+  json: "application/json",
+  form: "application/x-www-form-urlencoded",
+  text: "text/*",
+};
+
+const accepts: Readonly<Record<Exclude<BodyKind, "bytes">, (type: string) => boolean>> = {
+  json: (type) => type === "application/json" || /^application\/[^;]+\+json$/.test(type),
+  form: (type) => type === "application/x-www-form-urlencoded",
+  text: (type) => type.startsWith("text/"),
+};
+
+function mediaType(contentType: string | undefined): { type: string; charset: string | undefined } {
+  const [type = "", ...parameters] = (contentType ?? "").toLowerCase().split(";");
+  const charset = parameters
+    .map((parameter) => /^\s*charset="?([^"\s]*)"?\s*$/.exec(parameter)?.[1])
+    .find((found) => found !== undefined);
+  return { type: type.trim(), charset };
+}
+
+function utf8(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new FrameworkError("malformed_request", "The body is not valid UTF-8");
+  }
+}
+
+function json(text: string): unknown {
+  assertShallow(text);
+  try {
+    return JSON.parse(text, (_name, value) => withoutPrototype(value));
+  } catch {
+    throw new FrameworkError("malformed_request", "The body is not valid JSON");
+  }
+}
+
+/** Objects of a request have no prototype at any depth: `__proto__` is a name like any other. */
+function withoutPrototype(value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  const plain: Record<string, unknown> = Object.create(null);
+  for (const name of Object.keys(value)) plain[name] = (value as Record<string, unknown>)[name];
+  return plain;
+}
+
+/** Counts brackets outside of strings, before anything recursive sees the text. */
+function assertShallow(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < text.length; index++) {
+    const character = text.charCodeAt(index);
+    if (inString) {
+      if (character === 0x5c) index++;
+      else if (character === 0x22) inString = false;
+    } else if (character === 0x22) inString = true;
+    else if (character === 0x7b || character === 0x5b) {
+      if (++depth > maxDepth) throw new FrameworkError("malformed_request", `The body is nested deeper than ${maxDepth} levels`);
+    } else if (character === 0x7d || character === 0x5d) depth--;
+  }
+}

@@ -1,0 +1,92 @@
+/** Which other origins browsers may call from. */
+export interface CorsOptions {
+  /** Origins such as `https://app.example.com`, or `"*"` for every one. */
+  readonly origins: readonly string[] | "*";
+  /** Whether browsers may send cookies along. Not together with `"*"`. Default `false`. */
+  readonly credentials?: boolean;
+  /** How long a browser may keep a preflight's answer, in seconds. Default 600. */
+  readonly maxAgeSeconds?: number;
+}
+
+/** What is wrong with CORS options. */
+export interface CorsProblem {
+  readonly rule: string;
+  readonly message: string;
+  readonly fix: string;
+}
+
+const allowedHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+const exposedHeaders = "X-Request-ID, Idempotent-Replayed";
+
+/** Everything wrong with CORS options as plain JavaScript may give them. Never throws. */
+export function corsProblems(options: unknown): CorsProblem[] {
+  if (typeof options !== "object" || options === null)
+    return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
+  const { origins, credentials, maxAgeSeconds, ...unknown } = options as Record<string, unknown>;
+  const problems: CorsProblem[] = Object.keys(unknown).map((name) => ({
+    rule: "unknown-option",
+    message: `unknown option ${JSON.stringify(name)}`,
+    fix: "known are origins, credentials, maxAgeSeconds",
+  }));
+  if (origins !== "*" && !(Array.isArray(origins) && origins.every(isOrigin))) {
+    problems.push({
+      rule: "cors-origins",
+      message: "`origins` is not a list of origins",
+      fix: 'list them as ["https://app.example.com"], without a path',
+    });
+  }
+  if (credentials !== undefined && typeof credentials !== "boolean") {
+    problems.push({ rule: "cors-credentials", message: "`credentials` is not a boolean", fix: "use true or false" });
+  }
+  if (origins === "*" && credentials === true) {
+    problems.push({
+      rule: "cors-credentials",
+      message: "`credentials` with every origin would let any site act for a user",
+      fix: "list the origins",
+    });
+  }
+  if (maxAgeSeconds !== undefined && !(Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0)) {
+    problems.push({
+      rule: "cors-max-age",
+      message: "`maxAgeSeconds` is not a whole number",
+      fix: "use seconds, 600 for example",
+    });
+  }
+  return problems;
+}
+
+/** The headers that every response to a cross-origin request carries. */
+export function corsHeaders(
+  { origins, credentials = false }: CorsOptions,
+  headers: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const { origin } = headers;
+  const vary = origins === "*" ? {} : { vary: "Origin" };
+  if (origin === undefined || (origins !== "*" && !origins.includes(origin))) return vary;
+  return {
+    ...vary,
+    "access-control-allow-origin": origins === "*" ? "*" : origin,
+    ...(credentials ? { "access-control-allow-credentials": "true" } : {}),
+    "access-control-expose-headers": exposedHeaders,
+  };
+}
+
+/** What a preflight is granted beside {@link corsHeaders}; `undefined` where it is none, or not allowed. */
+export function preflight(
+  { origins, maxAgeSeconds = 600 }: CorsOptions,
+  headers: Readonly<Record<string, string>>,
+  allow: string,
+): Record<string, string> | undefined {
+  const { origin, "access-control-request-method": method } = headers;
+  if (origin === undefined || method === undefined || (origins !== "*" && !origins.includes(origin))) return undefined;
+  return {
+    "access-control-allow-methods": allow,
+    "access-control-allow-headers": allowedHeaders,
+    "access-control-max-age": String(maxAgeSeconds),
+  };
+}
+
+function isOrigin(value: unknown): boolean {
+  if (typeof value !== "string" || !URL.canParse(value)) return false;
+  return new URL(value).origin === value;
+}

@@ -1,0 +1,231 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { describeError } from "../errors/describe.ts";
+import {
+  AccessDeniedError,
+  ConflictError,
+  errorBrand,
+  FrameworkError,
+  isTypedError,
+  NotFoundError,
+  PipelineError,
+  ValidationError,
+} from "../errors/errors.ts";
+import { corsHeaders, corsProblems, preflight } from "./cors.ts";
+import { errorResponse } from "./error-response.ts";
+
+const production = { requestId: "r1", environment: "production" } as const;
+const facts = { ...production, accept: undefined, head: false };
+
+describe("an error", () => {
+  test.each<[string, unknown, number, string, string, "warn" | "error"]>([
+    ["NotFoundError", new NotFoundError("file", "7"), 404, "not_found", "file 7 not found", "warn"],
+    ["AccessDeniedError", new AccessDeniedError("files.delete"), 403, "access_denied", "Access denied: files.delete", "warn"],
+    ["ValidationError", new ValidationError([{ field: "a", error: "b" }]), 422, "validation_error", "Validation failed", "warn"],
+    ["ConflictError", new ConflictError("file_locked"), 409, "file_locked", "Conflict: file_locked", "warn"],
+    ["PipelineError", new PipelineError("teapot", 418), 418, "pipeline_error", "teapot", "warn"],
+    ["PipelineError of 503", new PipelineError("later", 503), 503, "pipeline_error", "later", "error"],
+    ["FrameworkError", new FrameworkError("timeout", "too late"), 504, "timeout", "too late", "error"],
+    ["an unknown error", new Error("secret"), 500, "internal_error", "Internal server error", "error"],
+    ["a thrown string", "secret", 500, "internal_error", "Internal server error", "error"],
+    ["undefined", undefined, 500, "internal_error", "Internal server error", "error"],
+  ])("%s has its status, code, message and level", (_name, error, status, code, message, level) => {
+    const description = describeError(error, production);
+
+    expect(description).toMatchObject({ status, body: { error: code, message, requestId: "r1" }, log: { level } });
+    expect(JSON.stringify(description.body)).not.toContain("secret");
+    expect(JSON.stringify(description.body)).not.toContain("stack");
+    expect("stack" in description.log.data).toBe(level === "error" && error instanceof Error);
+  });
+
+  test("shows its stack to a client in development only", () => {
+    expect(describeError(new Error("x"), { requestId: "r", environment: "development" }).body.stack).toContain(
+      "error-response.test",
+    );
+    expect(describeError(new Error("x"), { requestId: "r", environment: "test" }).body.stack).toBeUndefined();
+  });
+
+  test("has fields only where it is a validation error", () => {
+    expect(describeError(new ValidationError([{ field: "a", error: "b" }]), production).body.fields).toEqual([
+      { field: "a", error: "b" },
+    ]);
+    expect("fields" in describeError(new NotFoundError("a", "b"), production).body).toBe(false);
+  });
+
+  test("is logged with its whole chain of causes, bounded, and a circle ends it", () => {
+    const root = new TypeError("root");
+    const chain = new PipelineError("outer", 502, { cause: new Error("middle", { cause: root }) });
+    root.cause = chain;
+    const { causes } = describeError(chain, production).log.data as {
+      causes: { name: string; message: string; stack: string }[];
+    };
+
+    expect(causes.map(({ name, message }) => `${name} ${message}`)).toEqual(["Error middle", "TypeError root"]);
+    expect(causes[0]?.stack).toContain("error-response.test");
+
+    let long: unknown = "end";
+    for (let index = 0; index < 50; index++) long = new Error(`${index}`, { cause: long });
+    expect(describeError(long, production).log.data["causes"]).toHaveLength(10);
+    expect(describeError(new Error("x", { cause: 7 }), production).log.data["causes"]).toEqual([{ message: "thrown number: 7" }]);
+  });
+
+  test("of another copy of the package is recognised by its brand", () => {
+    const foreign = Object.assign(new Error("file 7 not found"), { status: 404, code: "not_found", [errorBrand]: true });
+
+    expect(isTypedError(foreign)).toBe(true);
+    expect(describeError(foreign, production)).toMatchObject({ status: 404, body: { error: "not_found" } });
+  });
+
+  test.each<[string, Record<PropertyKey, unknown>]>([
+    ["a status out of range", { status: 200, code: "x", message: "m" }],
+    ["a status that is no number", { status: "404", code: "x", message: "m" }],
+    ["a code that is no text", { status: 404, code: 7, message: "m" }],
+    ["a message that is no text", { status: 404, code: "x", message: {} }],
+  ])("with the brand and %s is an internal error", (_name, members) => {
+    expect(describeError({ ...members, [errorBrand]: true }, production).status).toBe(500);
+  });
+
+  test("with strange fields and headers keeps what is sound of them", () => {
+    const strange = {
+      [errorBrand]: true,
+      status: 422,
+      code: "x",
+      message: "m",
+      fields: [undefined, { field: 7 }],
+      headers: { a: "b\r\nc", "x y": "1", ok: "1", n: 1 },
+    };
+    const { body, headers } = describeError(strange, production);
+
+    expect(body.fields).toEqual([
+      { field: "undefined", error: "undefined" },
+      { field: "7", error: "undefined" },
+    ]);
+    expect(headers).toEqual({ ok: "1" });
+    expect(describeError({ ...strange, fields: 7, headers: 7 }, production)).toMatchObject({ headers: {} });
+  });
+
+  test("that fights back is described all the same", () => {
+    const hostile = new Proxy(new Error("x"), {
+      get: () => {
+        throw new Error("no");
+      },
+      getPrototypeOf: () => {
+        throw new Error("no");
+      },
+      has: () => {
+        throw new Error("no");
+      },
+    });
+    const unprintable = Object.create(null);
+
+    expect(describeError(hostile, production).status).toBe(500);
+    expect(describeError(unprintable, production).log.data["message"]).toBe("thrown object");
+    expect(describeError(new Error("m".repeat(3_000)), production).log.data["message"]).toMatch(/1000 more\)$/);
+  });
+
+  test("is described whatever was thrown", () => {
+    fc.assert(
+      fc.property(
+        fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true, withObjectString: true }),
+        (thrown) => {
+          expect(describeError(thrown, production).body).toEqual({
+            error: "internal_error",
+            message: "Internal server error",
+            requestId: "r1",
+          });
+        },
+      ),
+    );
+  });
+
+  test("of a status that is none cannot be made, and the message is not lost", () => {
+    expect(() => new PipelineError("why", 200)).toThrow(/status 200 .*why/);
+    expect(() => new PipelineError("why", 404.5)).toThrow(RangeError);
+  });
+});
+
+describe("the uniform response", () => {
+  test("is JSON with its length, the error's headers, and varies on Accept", () => {
+    const error = new FrameworkError("method_not_allowed", "no", { headers: { allow: "GET" } });
+    const { response } = errorResponse(error, facts);
+
+    expect(response.headers).toEqual({
+      allow: "GET",
+      "content-type": "application/json; charset=utf-8",
+      "content-length": String(response.body?.toString().length),
+      vary: "Accept",
+    });
+    expect(errorResponse(error, { ...facts, head: true }).response.body).toBeUndefined();
+  });
+
+  test.each([
+    ["application/problem+json", true],
+    ["text/html, Application/Problem+JSON;q=0.5", true],
+    ["application/problem+json;q=0", false],
+    ["application/problem+json; q=0.00", false],
+    ["application/json", false],
+    ["*/*", false],
+    [undefined, false],
+  ])("to Accept %s is problem+json: %s", (accept, isProblem) => {
+    const { headers, body } = errorResponse(new NotFoundError("file", "7"), { ...facts, accept }).response;
+
+    expect(headers["content-type"]?.startsWith("application/problem+json")).toBe(isProblem);
+    expect(JSON.parse(String(body))).toEqual({
+      error: "not_found",
+      message: "file 7 not found",
+      requestId: "r1",
+      ...(isProblem ? { type: "about:blank", title: "not_found", status: 404, detail: "file 7 not found" } : {}),
+    });
+  });
+});
+
+describe("CORS", () => {
+  const cors = { origins: ["https://app.example.com"], credentials: true };
+
+  test("an origin that is listed is granted, another is not, and both vary on Origin", () => {
+    expect(corsHeaders(cors, { origin: "https://app.example.com" })).toEqual({
+      vary: "Origin",
+      "access-control-allow-origin": "https://app.example.com",
+      "access-control-allow-credentials": "true",
+      "access-control-expose-headers": "X-Request-ID, Idempotent-Replayed",
+    });
+    expect(corsHeaders(cors, { origin: "https://evil.example.com" })).toEqual({ vary: "Origin" });
+    expect(corsHeaders(cors, {})).toEqual({ vary: "Origin" });
+    expect(corsHeaders({ origins: "*" }, { origin: "https://x.example.com" })).toMatchObject({
+      "access-control-allow-origin": "*",
+    });
+    expect(corsHeaders({ origins: "*" }, {})).toEqual({});
+  });
+
+  test("a preflight is granted methods and headers; what is none is not", () => {
+    const asked = { origin: "https://app.example.com", "access-control-request-method": "PUT" };
+
+    expect(preflight(cors, asked, "GET, PUT")).toMatchObject({
+      "access-control-allow-methods": "GET, PUT",
+      "access-control-max-age": "600",
+    });
+    expect(preflight({ origins: "*", maxAgeSeconds: 5 }, asked, "GET")).toMatchObject({ "access-control-max-age": "5" });
+    expect(preflight(cors, { ...asked, origin: "https://evil.example.com" }, "GET")).toBeUndefined();
+    expect(preflight(cors, { origin: asked.origin }, "GET")).toBeUndefined();
+    expect(preflight(cors, { "access-control-request-method": "PUT" }, "GET")).toBeUndefined();
+  });
+
+  test.each([
+    [{ origins: "*", credentials: true }, "cors-credentials"],
+    [{ origins: ["https://a.example.com/path"] }, "cors-origins"],
+    [{ origins: ["nonsense"] }, "cors-origins"],
+    [{ origins: [7] }, "cors-origins"],
+    [{}, "cors-origins"],
+    [{ origins: "*", credentials: 1 }, "cors-credentials"],
+    [{ origins: "*", maxAgeSeconds: -1 }, "cors-max-age"],
+    [{ origins: "*", methods: [] }, "unknown-option"],
+    [7, "cors"],
+    [null, "cors"],
+  ])("options %j are a boot problem", (options, rule) => {
+    expect(corsProblems(options)).toMatchObject([{ rule }]);
+  });
+
+  test("sound options are none", () => {
+    expect(corsProblems({ ...cors, maxAgeSeconds: 0 })).toEqual([]);
+  });
+});

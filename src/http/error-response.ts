@@ -1,0 +1,44 @@
+import type { Environment } from "../app/environment.ts";
+import { describeError, type ErrorDescription } from "../errors/describe.ts";
+import type { HttpResponse } from "./message.ts";
+
+/** What the uniform response depends on beside the error. */
+export interface ErrorFacts {
+  readonly requestId: string;
+  readonly environment: Environment;
+  /** The request's `accept` header. */
+  readonly accept: string | undefined;
+  readonly head: boolean;
+}
+
+/** Turns an error into the uniform response (specification 2.7), or into problem+json (RFC 9457) where it is asked for. */
+export function errorResponse(
+  error: unknown,
+  { requestId, environment, accept, head }: ErrorFacts,
+): { response: HttpResponse; log: ErrorDescription["log"] } {
+  const { status, headers: extra, body, log } = describeError(error, { requestId, environment });
+  const isProblem = wantsProblem(accept);
+  const text = JSON.stringify(
+    isProblem ? { type: "about:blank", title: body.error, status, detail: body.message, ...body } : body,
+  );
+  const headers = {
+    ...extra,
+    "content-type": isProblem ? "application/problem+json" : "application/json; charset=utf-8",
+    "content-length": String(Buffer.byteLength(text)),
+    vary: "Accept",
+  };
+  return { response: { status, headers, cookies: [], body: head ? undefined : text }, log };
+}
+
+/** Whether an `accept` header names problem+json, and not with a weight of nought. */
+function wantsProblem(accept = ""): boolean {
+  return accept
+    .toLowerCase()
+    .split(",")
+    .some((range) => {
+      const [type = "", ...parameters] = range.split(";");
+      return (
+        type.trim() === "application/problem+json" && !parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
+      );
+    });
+}

@@ -1,0 +1,151 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { ValidationError } from "../errors/errors.ts";
+import { parseBody } from "./body.ts";
+import { readInput, validateInput } from "./input.ts";
+import type { BodyKind } from "./message.ts";
+import { parseForm } from "./query.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const json = "application/json";
+const read = (parts: Partial<Parameters<typeof readInput>[0]>) =>
+  readInput({ params: {}, query: "", contentType: json, bytes: bytes(""), kind: "json", method: "POST", ...parts });
+
+describe("the input of a request", () => {
+  test("is path, query and body in one object without a prototype", () => {
+    const input = read({ params: { id: "7" }, query: "q=a+b&tag=x&tag=y&flag&&empty=", bytes: bytes('{"name":"n"}') });
+
+    expect(Object.getPrototypeOf(input)).toBeNull();
+    expect({ ...input }).toEqual({ id: "7", q: "a b", tag: ["x", "y"], flag: "", empty: "", name: "n" });
+  });
+
+  test("a name that comes from two sources is refused, and named", () => {
+    const attempt = () => read({ params: { id: "7" }, query: "id=8&n=1", bytes: bytes('{"n":2}') });
+
+    expect(attempt).toThrow(ValidationError);
+    expect(fieldsOf(attempt)).toEqual(["id", "n"]);
+  });
+
+  test("a GET has no body as far as its input goes", () => {
+    expect({ ...read({ method: "GET", bytes: bytes("not json at all") }) }).toEqual({});
+    expect({ ...read({ method: "HEAD", bytes: bytes("x") }) }).toEqual({});
+  });
+
+  test("JSON that is no object arrives as body", () => {
+    expect({ ...read({ bytes: bytes("[1]") }) }).toEqual({ body: [1] });
+    expect({ ...read({ bytes: bytes("null") }) }).toEqual({ body: null });
+  });
+
+  test("never has a prototype, nor gives anything else one", () => {
+    const name = fc.oneof(fc.constantFrom("__proto__", "constructor", "prototype", "toString"), fc.string());
+    fc.assert(
+      fc.property(fc.dictionary(name, fc.jsonValue()), fc.array(fc.tuple(name, fc.string())), (body, pairs) => {
+        const query = pairs.map(([key, value]) => `${encodeURIComponent(key.toString())}=${encodeURIComponent(value)}`);
+        try {
+          expectPrototypeFree(read({ query: query.join("&"), bytes: bytes(JSON.stringify(body)) }));
+        } catch (error) {
+          if (!(error instanceof ValidationError) && !(error instanceof URIError)) throw error;
+        }
+        expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+      }),
+    );
+    const hostile = read({
+      bytes: bytes('{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}'),
+    });
+    expectPrototypeFree(hostile);
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+});
+
+describe("a body", () => {
+  test.each<[BodyKind, string | undefined, string, unknown]>([
+    ["json", "application/json", '{"a":1}', { fields: { a: 1 } }],
+    ["json", "Application/JSON; charset=UTF-8", '{"a":1}', { fields: { a: 1 } }],
+    ["json", 'application/vnd.x+json; charset="utf-8"', '{"a":1}', { fields: { a: 1 } }],
+    ["json", undefined, "", undefined],
+    ["form", "application/x-www-form-urlencoded", "a=1&b=%C3%A4", { fields: { a: "1", b: "ä" } }],
+    ["text", "text/plain", "hällo", { body: "hällo" }],
+    ["bytes", "image/png", "abc", { body: bytes("abc") }],
+    ["bytes", undefined, "abc", { body: bytes("abc") }],
+    ["json", json, '{"a":"\\"[[["}', { fields: { a: '"[[[' } }],
+  ])("of kind %s with type %s is read", (kind, type, text, expected) => {
+    const parsed = parseBody(kind, type, bytes(text));
+    expect(parsed === undefined ? undefined : structuredClone(parsed)).toEqual(expected);
+  });
+
+  test.each<[string, BodyKind, string | undefined, string | Uint8Array, number]>([
+    ["another type", "json", "text/plain", "{}", 415],
+    ["no type", "json", undefined, "{}", 415],
+    ["another charset", "json", "application/json; charset=latin1", "{}", 415],
+    ["JSON for a form", "form", json, "{}", 415],
+    ["JSON for text", "text", json, "{}", 415],
+    ["broken JSON", "json", json, "{", 400],
+    ["invalid UTF-8", "json", json, new Uint8Array([0x22, 0xff, 0x22]), 400],
+    ["too deep nesting", "json", json, `${"[".repeat(65)}${"]".repeat(65)}`, 400],
+    ["a bomb of brackets", "json", json, "[".repeat(1_000_000), 400],
+    ["malformed form encoding", "form", "application/x-www-form-urlencoded", "a=%zz", 400],
+  ])("with %s is refused", (_name, kind, type, body, status) => {
+    expect(() => parseBody(kind, type, typeof body === "string" ? bytes(body) : body)).toThrow(
+      expect.objectContaining({ status }),
+    );
+  });
+
+  test("of 64 levels is read", () => {
+    expect(() => parseBody("json", json, bytes(`${"[".repeat(64)}${"]".repeat(64)}`))).not.toThrow();
+  });
+});
+
+test("a query of more than a thousand parameters, or with malformed encoding, is refused", () => {
+  expect(() => parseForm("a&".repeat(1_000), "query")).toThrow(expect.objectContaining({ status: 400 }));
+  expect(() => parseForm("%=1", "query")).toThrow(
+    expect.objectContaining({ status: 400, message: expect.stringContaining("query") }),
+  );
+  expect(parseForm("a=1&a=2&a=3", "query")["a"]).toEqual(["1", "2", "3"]);
+});
+
+describe("validation", () => {
+  test("without a schema lets the input pass as it is", () => {
+    expect(validateInput(undefined, 7)).toBe(7);
+  });
+
+  test("gives what the schema gives, at once where the schema is synchronous", async () => {
+    expect(validateInput(z.object({ a: z.string().transform(Number) }), { a: "1" })).toEqual({ a: 1 });
+    await expect(validateInput(z.object({ a: z.string().refine(async () => true) }), { a: "1" })).resolves.toEqual({ a: "1" });
+  });
+
+  test("names each field by its dotted path, and the whole input `input`", () => {
+    const schema = z.object({ files: z.array(z.object({ sizeMb: z.number() })) });
+
+    expect(fieldsOf(() => validateInput(schema, { files: [{ sizeMb: 1 }, { sizeMb: "2" }] }))).toEqual(["files.1.sizeMb"]);
+    expect(fieldsOf(() => validateInput(schema, 7))).toEqual(["input"]);
+  });
+
+  test("reads paths of objects and issues without a path, as other schema libraries give them, and bounds them", () => {
+    const issues = [{ message: "m".repeat(1_000), path: [{ key: "a" }, "b"] }, { message: "whole" }];
+    const schema = { "~standard": { version: 1, vendor: "test", validate: () => ({ issues }) } } as const;
+
+    expect(fieldsOf(() => validateInput(schema, {}))).toEqual(["a.b", "input"]);
+    expect(errorOf(() => validateInput(schema, {})).fields[0]?.error).toHaveLength(500);
+  });
+});
+
+function expectPrototypeFree(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  if (!Array.isArray(value)) expect(Object.getPrototypeOf(value)).toBeNull();
+  for (const name of Object.keys(value)) expectPrototypeFree((value as Record<string, unknown>)[name]);
+}
+
+function errorOf(attempt: () => unknown): ValidationError {
+  try {
+    attempt();
+  } catch (error) {
+    if (error instanceof ValidationError) return error;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+function fieldsOf(attempt: () => unknown): string[] {
+  return errorOf(attempt).fields.map(({ field }) => field);
+}

@@ -1,0 +1,68 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { type FieldError, ValidationError } from "../errors/errors.ts";
+import { parseBody } from "./body.ts";
+import type { BodyKind } from "./message.ts";
+import { parseForm } from "./query.ts";
+
+/** The parts of a request that its input is read from. */
+export interface InputParts {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: string;
+  readonly contentType: string | undefined;
+  readonly bytes: Uint8Array;
+  readonly kind: BodyKind;
+  /** A GET and a HEAD have no body as far as their input goes. */
+  readonly method: string;
+}
+
+/**
+ * Reads the input of a request: path, query and body in one prototype-free object. JSON that is
+ * no object, text and bytes arrive as `body`.
+ *
+ * @throws ValidationError naming each field that comes from two sources; FrameworkError for a
+ * query or a body that cannot be parsed.
+ */
+export function readInput({ params, query, contentType, bytes, kind, method }: InputParts): Record<string, unknown> {
+  const input: Record<string, unknown> = Object.create(null);
+  const twice: FieldError[] = [];
+  const add = (source: Readonly<Record<string, unknown>>) => {
+    for (const [name, value] of Object.entries(source)) {
+      if (name in input) twice.push({ field: shown(name), error: "is given twice: in path, query or body" });
+      else input[name] = value;
+    }
+  };
+  add(params);
+  add(parseForm(query, "query"));
+  const body = method === "GET" || method === "HEAD" ? undefined : parseBody(kind, contentType, bytes);
+  if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
+  if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
+  return input;
+}
+
+/**
+ * Validates an input against a Standard Schema. Without a schema it passes as it is.
+ *
+ * @throws ValidationError with a dotted path for each issue; one of the whole input has the
+ * field `input`.
+ */
+export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
+  if (schema === undefined) return input;
+  const outcome = schema["~standard"].validate(input);
+  return outcome instanceof Promise ? outcome.then(accepted) : accepted(outcome);
+}
+
+const maxFields = 100;
+
+function accepted(outcome: StandardSchemaV1.Result<unknown>): unknown {
+  if (outcome.issues === undefined) return outcome.value;
+  throw new ValidationError(
+    outcome.issues.slice(0, maxFields).map(({ path = [], message }) => ({
+      field: shown(path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")) || "input",
+      error: String(message).slice(0, 500),
+    })),
+  );
+}
+
+function shown(name: string): string {
+  return name.slice(0, 200);
+}

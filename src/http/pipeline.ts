@@ -1,0 +1,138 @@
+import { createContext } from "../app/context.ts";
+import type { HandlerDeclaration } from "../app/handler.ts";
+import { acceptInput, invoke } from "../app/invoke.ts";
+import type { Runtime } from "../app/runtime.ts";
+import { AccessDeniedError, FrameworkError, NotFoundError } from "../errors/errors.ts";
+import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
+import { anonymous, type User } from "../identity/user.ts";
+import { identify, nameHandler, type RequestScope, runInScope } from "../middleware/scope.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { errorResponse } from "./error-response.ts";
+import { readInput } from "./input.ts";
+import type { HttpRequest, HttpResponse } from "./message.ts";
+import { requestView } from "./request-view.ts";
+import { toResponse } from "./response.ts";
+import type { RouteTable } from "./route-table.ts";
+
+const defaultBodyBytes = 1_048_576;
+
+/** Answers a request, whatever happens: the whole way from its ID to its response. */
+export function serve(runtime: Runtime, request: HttpRequest): Promise<HttpResponse> {
+  return runInScope(
+    runtime,
+    request,
+    async (scope) => finish(scope, request, await answer(scope, request, runtime.routes)),
+    (error, scope) => finish(scope, request, fail(scope, request, error)),
+  );
+}
+
+/**
+ * Answers a request inside its scope. The order is fixed: route, body limits, authentication,
+ * access, input validation, handler.
+ */
+export async function answer(
+  scope: RequestScope,
+  request: HttpRequest,
+  routes: RouteTable<HandlerDeclaration>,
+): Promise<HttpResponse> {
+  const { runtime } = scope;
+  const { basePath = "", limits, cors } = runtime.server.options;
+  const match = routes.match(request.method, request.path, basePath);
+  switch (match.kind) {
+    case "malformed":
+      throw new FrameworkError("malformed_request", match.message);
+    case "not-found":
+      throw new NotFoundError("route", shownPath(request.path));
+    case "method-not-allowed":
+      throw new FrameworkError("method_not_allowed", `Method not allowed; allowed are ${match.allow}`, {
+        headers: { allow: match.allow },
+      });
+    case "options": {
+      const granted = cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
+      return { status: 204, headers: { allow: match.allow, ...granted }, cookies: [], body: undefined };
+    }
+    case "found":
+  }
+  const { target: declaration, params, head } = match;
+  nameHandler(scope, declaration.name);
+  const bytes = await request.readBody(limits?.bodyBytes ?? defaultBodyBytes);
+  // Safe: boot refuses a route without an access rule.
+  const user = await authorize(scope, request, declaration.access as AccessRule);
+  identify(scope, user);
+  const input = await acceptInput(
+    declaration,
+    readInput({
+      params,
+      query: request.query,
+      contentType: request.headers["content-type"],
+      bytes,
+      kind: declaration.body,
+      method: request.method,
+    }),
+  );
+  const adapters = await runtime.adapters();
+  const ctx = createContext(runtime, adapters, {
+    requestId: scope.context.requestId,
+    user,
+    handler: declaration.name,
+    signal: request.signal,
+    request: requestView(request, bytes),
+  });
+  const result = await invoke(declaration, ctx, input, runtime.environment);
+  return toResponse(result, { kind: declaration.kind, head, development: runtime.environment === "development" });
+}
+
+type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal?: AbortSignal | undefined };
+
+/** Turns an error into the uniform response, and logs it (specification 7). */
+export function fail(scope: RequestScope, request: FailedRequest, error: unknown): HttpResponse {
+  const { response, log } = errorResponse(error, {
+    requestId: scope.context.requestId,
+    environment: scope.runtime.environment,
+    accept: request.headers["accept"],
+    head: request.method === "HEAD",
+  });
+  // A handler that stopped because the client is gone did as it should: nothing is broken.
+  if (request.signal?.aborted && error === request.signal.reason) scope.log.warn("request.aborted");
+  else scope.log[log.level]("request.failed", log.data);
+  return response;
+}
+
+/** The headers that every response carries. */
+export function finish(scope: RequestScope, request: Pick<HttpRequest, "headers">, response: HttpResponse): HttpResponse {
+  const { cors } = scope.runtime.server.options;
+  response.headers["x-request-id"] = scope.context.requestId;
+  if (cors !== undefined) addHeaders(response.headers, corsHeaders(cors, request.headers));
+  return response;
+}
+
+async function authorize(scope: RequestScope, request: HttpRequest, rule: AccessRule): Promise<User> {
+  const { authorization } = request.headers;
+  const isOpen = !needsIdentity(rule);
+  if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;
+  const identification = await scope.runtime.authenticator.authenticate({ authorization, gatewayClaims: request.gatewayClaims });
+  if (identification.user === undefined) {
+    if (isOpen) return anonymous;
+    throw new FrameworkError("unauthenticated", identification.problem ?? "Authentication required", {
+      headers: { "www-authenticate": "Bearer" },
+    });
+  }
+  if (!allows(rule, identification.user)) {
+    identify(scope, identification.user); // so that the refusal's line says whose it was
+    throw new AccessDeniedError(describeRule(rule));
+  }
+  return identification.user;
+}
+
+/** Adds headers; `vary` is joined with what the response varies on already. */
+function addHeaders(headers: Record<string, string>, added: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(added)) {
+    const present = headers[name];
+    headers[name] = name === "vary" && present !== undefined ? `${present}, ${value}` : value;
+  }
+}
+
+/** The path as a message shows it: bounded, and free of anything that could end a line. */
+function shownPath(path: string): string {
+  return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
+}

@@ -1,0 +1,47 @@
+/** A cookie that a reply sets. */
+export interface ReplyCookie {
+  readonly value: string;
+  /** Default `true`. */
+  readonly httpOnly?: boolean;
+  /** Default `true`, but `false` in development. */
+  readonly secure?: boolean;
+  /** Default `Lax`. */
+  readonly sameSite?: "Strict" | "Lax" | "None";
+  /** Default: the cookie lasts as long as the browser's session. */
+  readonly maxAgeSeconds?: number;
+  /** Default `/`. */
+  readonly path?: string;
+}
+
+/** What a reply says beside its body. */
+export interface ReplyOptions {
+  /** 200 to 599. Default 200, or 204 without a body. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** By name. */
+  readonly cookies?: Readonly<Record<string, ReplyCookie>>;
+}
+
+const replyBrand = Symbol.for("keelson.reply");
+
+/** A handler's answer with a status, headers or cookies of its own. */
+export interface Reply<Body> extends ReplyOptions {
+  readonly body: Body;
+  /** @internal */
+  readonly [replyBrand]: true;
+}
+
+/**
+ * Makes an answer with a status, headers or cookies of its own.
+ *
+ * @example
+ * return reply({ id }, { status: 201, headers: { location: `/files/${id}` } });
+ */
+export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply<Body> {
+  return Object.freeze({ ...options, body, [replyBrand]: true as const });
+}
+
+/** Whether a value is a reply, of this copy of the package or of another. */
+export function isReply(value: unknown): value is Reply<unknown> {
+  return typeof value === "object" && value !== null && (value as Partial<Reply<unknown>>)[replyBrand] === true;
+}

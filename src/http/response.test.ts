@@ -1,0 +1,162 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { parseCookies, serializeCookie } from "./cookies.ts";
+import { isReply, reply } from "./reply.ts";
+import { requestView } from "./request-view.ts";
+import { toResponse } from "./response.ts";
+
+const query = { kind: "query", head: false, development: false } as const;
+const write = { ...query, kind: "write" } as const;
+const text = { "content-type": "text/plain" };
+
+describe("a result", () => {
+  test("is 200 JSON, and undefined is 204", () => {
+    expect(toResponse({ a: "ä" }, query)).toEqual({
+      status: 200,
+      headers: { "content-type": "application/json; charset=utf-8", "content-length": "10" },
+      cookies: [],
+      body: '{"a":"ä"}',
+    });
+    expect(toResponse(null, query)).toMatchObject({ status: 200, body: "null" });
+    expect(toResponse(undefined, write)).toEqual({ status: 204, headers: {}, cookies: [], body: undefined });
+  });
+
+  test("in a reply has the status, headers and cookies that the reply says", () => {
+    const response = toResponse(
+      reply({ id: 1 }, { status: 201, headers: { Location: "/x" }, cookies: { a: { value: "b c" } } }),
+      write,
+    );
+
+    expect(response).toMatchObject({
+      status: 201,
+      headers: { location: "/x" },
+      cookies: ["a=b%20c; Path=/; HttpOnly; Secure; SameSite=Lax"],
+    });
+  });
+
+  test("of text or bytes passes as it is, with its own content type", () => {
+    expect(toResponse(reply("hällo", { headers: text }), query)).toMatchObject({
+      body: "hällo",
+      headers: { "content-length": "6" },
+    });
+    expect(toResponse(reply(new Uint8Array(3), { headers: text }), query)).toMatchObject({ headers: { "content-length": "3" } });
+  });
+
+  test("of a stream passes from a query, without a length", () => {
+    const { headers, body } = toResponse(reply(new Response("x").body, { headers: text }), query);
+
+    expect(body).toBeInstanceOf(ReadableStream);
+    expect(headers).toEqual(text);
+  });
+
+  test("for HEAD has the same headers and no body", () => {
+    expect(toResponse({ a: 1 }, { ...query, head: true })).toMatchObject({ headers: { "content-length": "7" }, body: undefined });
+  });
+
+  test("with a status that forbids a body has none", () => {
+    expect(toResponse(reply({ a: 1 }, { status: 304 }), query)).toMatchObject({ status: 304, body: undefined });
+    expect(toResponse(reply(undefined, { status: 202 }), write)).toMatchObject({ status: 202, body: undefined });
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    ["a status below 200", reply({}, { status: 101 }), /status 101/],
+    ["a status that is no number", reply({}, { status: "200" as never }), /status 200/],
+    ["text without a content type", "text", /need a content type/],
+    ["a stream from a write", reply(new Response("x").body, { headers: text }), /only a query/],
+    ["a header that is no name", reply({}, { headers: { "a b": "c" } }), /no valid name/],
+    ["a header that splits the response", reply({}, { headers: { a: "b\r\nc: d" } }), /cannot carry/],
+    ["a request ID of its own", reply({}, { headers: { "X-Request-ID": "x" } }), /set by keelson/],
+    ["set-cookie as a header", reply({}, { headers: { "Set-Cookie": "x" } }), /use `cookies`/],
+    ["a BigInt", { a: 1n }, /cannot be written as JSON/],
+    ["a circle", circle(), /cannot be written as JSON/],
+    [
+      "a toJSON that throws nonsense",
+      {
+        toJSON: () => {
+          throw 7;
+        },
+      },
+      /it throws/,
+    ],
+    ["a function", () => 1, /JSON does not have/],
+  ])("that is %s is a clear error", (_name, result, message) => {
+    expect(() => toResponse(result, write)).toThrow(message);
+  });
+
+  test("is a reply only by its brand", () => {
+    expect(isReply({ body: 1, status: 200 })).toBe(false);
+    expect(isReply(null)).toBe(false);
+  });
+});
+
+describe("cookies", () => {
+  test.each([
+    [undefined, {}],
+    ["a=1; b=2", { a: "1", b: "2" }],
+    ["a=1; a=2", { a: "1" }],
+    ['a="quoted"; b=%C3%A4; c=%zz', { a: "quoted", b: "ä", c: "%zz" }],
+    ["novalue; =noname; a=b=c", { a: "b=c" }],
+    ["__proto__=x", Object.assign(Object.create(null), { ["__proto__"]: "x" })],
+  ])("%s is parsed tolerantly", (header, expected) => {
+    const cookies = parseCookies(header);
+    expect(Object.getPrototypeOf(cookies)).toBeNull();
+    expect(Object.entries(cookies)).toEqual(Object.entries(expected));
+  });
+
+  test("beyond a hundred are left out", () => {
+    const header = Array.from({ length: 200 }, (_, index) => `c${index}=1`).join("; ");
+    expect(Object.keys(parseCookies(header))).toHaveLength(100);
+  });
+
+  test("say what their options say", () => {
+    const cookie = { value: "1", httpOnly: false, secure: false, sameSite: "None", maxAgeSeconds: 60, path: "/x" } as const;
+    expect(serializeCookie("a", cookie, { development: false })).toBe("a=1; Path=/x; Max-Age=60; SameSite=None");
+    expect(serializeCookie("a", { value: "1" }, { development: true })).toBe("a=1; Path=/; HttpOnly; SameSite=Lax");
+  });
+
+  test.each([
+    ["a;b", { value: "1" }],
+    ["", { value: "1" }],
+    ["a", { value: "1", path: "/x; Domain=evil" }],
+    ["a", { value: "1", path: "x" }],
+    ["a", { value: "1", sameSite: "No" as never }],
+    ["a", { value: "1", maxAgeSeconds: 1.5 }],
+  ])("named %j with %j are refused", (name, cookie) => {
+    expect(() => serializeCookie(name, cookie, { development: false })).toThrow(TypeError);
+  });
+
+  test("that were written are read back, whatever their value", () => {
+    fc.assert(
+      fc.property(fc.string({ unit: "grapheme" }), (value) => {
+        const [pair = ""] = serializeCookie("a", { value }, { development: false }).split(";");
+        expect(parseCookies(pair)["a"]).toBe(value);
+      }),
+    );
+  });
+});
+
+test("a handler sees the request read-only, with its cookies parsed once", () => {
+  const view = requestView(
+    {
+      method: "GET",
+      path: "/x",
+      query: "",
+      headers: { cookie: "a=1" },
+      ip: "::1",
+      signal: undefined,
+      gatewayClaims: undefined,
+      readBody: async () => new Uint8Array(),
+    },
+    new Uint8Array(2),
+  );
+
+  expect(view).toMatchObject({ method: "GET", path: "/x", ip: "::1", cookies: { a: "1" } });
+  expect(view.cookies).toBe(view.cookies);
+  expect(Object.isFrozen(view) && Object.isFrozen(view.headers) && Object.isFrozen(view.cookies)).toBe(true);
+});
+
+function circle(): unknown {
+  const value: Record<string, unknown> = {};
+  value["self"] = value;
+  return value;
+}

@@ -1,0 +1,139 @@
+import type { ParsedRoute, Segment } from "./route.ts";
+
+/** A route and what answers it. */
+export interface RouteEntry<Target> {
+  readonly route: ParsedRoute;
+  readonly target: Target;
+}
+
+/** What a request's method and path come to. */
+export type RouteMatch<Target> =
+  | {
+      readonly kind: "found";
+      readonly target: Target;
+      /** Prototype-free, decoded once. */
+      readonly params: Readonly<Record<string, string>>;
+      /** A HEAD request, answered as GET without a body. */
+      readonly head: boolean;
+    }
+  | { readonly kind: "options" | "method-not-allowed"; readonly allow: string }
+  | { readonly kind: "malformed"; readonly message: string }
+  | { readonly kind: "not-found" };
+
+/** Finds the route of a request. */
+export interface RouteTable<Target> {
+  match(method: string, path: string, basePath?: string): RouteMatch<Target>;
+}
+
+interface Node<Target> {
+  readonly statics: Map<string, Node<Target>>;
+  param: Node<Target> | undefined;
+  readonly byMethod: Map<string, RouteEntry<Target>>;
+}
+
+const maxPathLength = 8_192;
+
+/** Makes a table of routes. A static segment wins over a parameter, at each segment. */
+export function createRouteTable<Target>(routes: readonly RouteEntry<Target>[]): RouteTable<Target> {
+  const root = emptyNode<Target>();
+  for (const entry of routes) {
+    const node = entry.route.segments.reduce(descend, root);
+    if (!node.byMethod.has(entry.route.method)) node.byMethod.set(entry.route.method, entry);
+  }
+  return {
+    match: (method, path, basePath = "") => {
+      if (path.length > maxPathLength)
+        return { kind: "malformed", message: `The path is longer than ${maxPathLength} characters` };
+      if (!isWellFormed(path)) return { kind: "malformed", message: "The path has malformed percent-encoding" };
+      const parts = partsOf(path, basePath);
+      if (parts === undefined) return { kind: "not-found" };
+      const nodes = candidates(root, parts);
+      const wanted = method === "HEAD" ? "GET" : method;
+      for (const node of nodes) {
+        const entry = node.byMethod.get(wanted);
+        if (entry !== undefined)
+          return { kind: "found", target: entry.target, params: paramsOf(entry.route, parts), head: method === "HEAD" };
+      }
+      if (nodes.length === 0) return { kind: "not-found" };
+      return { kind: method === "OPTIONS" ? "options" : "method-not-allowed", allow: allowOf(nodes) };
+    },
+  };
+}
+
+/** The pairs of routes that answer the same requests: same method, same shape. */
+export function conflicts<Target>(
+  routes: readonly RouteEntry<Target>[],
+): { readonly first: RouteEntry<Target>; readonly second: RouteEntry<Target> }[] {
+  const seen = new Map<string, RouteEntry<Target>>();
+  const found: { first: RouteEntry<Target>; second: RouteEntry<Target> }[] = [];
+  for (const entry of routes) {
+    const shape = `${entry.route.method} /${entry.route.segments.map((segment) => ("static" in segment ? segment.static : ":")).join("/")}`;
+    const first = seen.get(shape);
+    if (first === undefined) seen.set(shape, entry);
+    else found.push({ first, second: entry });
+  }
+  return found;
+}
+
+function emptyNode<Target>(): Node<Target> {
+  return { statics: new Map(), param: undefined, byMethod: new Map() };
+}
+
+function descend<Target>(node: Node<Target>, segment: Segment): Node<Target> {
+  if ("param" in segment) {
+    node.param ??= emptyNode();
+    return node.param;
+  }
+  const next = node.statics.get(segment.static) ?? emptyNode<Target>();
+  node.statics.set(segment.static, next);
+  return next;
+}
+
+/** The encoded segments below `basePath`; `undefined` where the path cannot belong to any route. */
+function partsOf(path: string, basePath: string): string[] | undefined {
+  if (!path.startsWith(`${basePath}/`)) return path === basePath && basePath !== "" ? [] : undefined;
+  const rest = path.slice(basePath.length + 1);
+  if (rest === "") return [];
+  const parts = rest.split("/");
+  // An empty segment (`//`, a trailing slash) and dot segments never match, also where they are encoded.
+  return parts.some((part) => part === "" || /^(\.|%2e){1,2}$/i.test(part)) ? undefined : parts;
+}
+
+/**
+ * The nodes that the parts lead to, those with static segments first. Each step keeps one node
+ * of every shape, so the work is bounded by the number of routes times the number of segments.
+ */
+function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
+  let nodes: Node<Target>[] = [root];
+  for (const part of parts) {
+    const text = decodeURIComponent(part);
+    nodes = nodes.flatMap((node) => [node.statics.get(text), node.param].filter((next) => next !== undefined));
+    if (nodes.length === 0) break;
+  }
+  return nodes.filter((node) => node.byMethod.size > 0);
+}
+
+function paramsOf(route: ParsedRoute, parts: readonly string[]): Record<string, string> {
+  const params: Record<string, string> = Object.create(null);
+  for (const [index, segment] of route.segments.entries()) {
+    if ("param" in segment) params[segment.param] = decodeURIComponent(parts[index] ?? "");
+  }
+  return params;
+}
+
+function allowOf<Target>(nodes: readonly Node<Target>[]): string {
+  const methods = new Set(nodes.flatMap((node) => [...node.byMethod.keys()]));
+  if (methods.has("GET")) methods.add("HEAD");
+  methods.add("OPTIONS");
+  return [...methods].sort().join(", ");
+}
+
+function isWellFormed(path: string): boolean {
+  if (!path.includes("%")) return true;
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,71 @@
+/** A method that a route may have. */
+export type RouteMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+
+/** One segment of a pattern: text that has to be there, or a parameter. */
+export type Segment = { readonly static: string } | { readonly param: string };
+
+/** A route, parsed. */
+export interface ParsedRoute {
+  readonly method: RouteMethod;
+  readonly segments: readonly Segment[];
+  /** The pattern as it was written: `/files/:id`. */
+  readonly pattern: string;
+}
+
+/** What is wrong with a route, and what to do. */
+export interface RouteProblem {
+  readonly problem: string;
+  readonly fix: string;
+}
+
+const form = /^(GET|POST|PUT|PATCH|DELETE) (\/\S*)$/;
+const reserved = ["config", "log", "settings", "health", "metrics", "openapi.json"];
+
+/** Parses a route: `GET /files/:id`. Never throws. */
+export function parseRoute(text: string): ParsedRoute | RouteProblem {
+  const [, method, pattern] = (typeof text === "string" && form.exec(text)) || [];
+  if (method === undefined || pattern === undefined) {
+    return {
+      problem: `route ${quoted(text)} is not "<METHOD> /<path>"`,
+      fix: 'write it as "GET /files/:id", with GET, POST, PUT, PATCH or DELETE',
+    };
+  }
+  const segments: Segment[] = [];
+  const names = new Set<string>();
+  for (const part of pattern === "/" ? [] : pattern.slice(1).split("/")) {
+    if (part === "")
+      return { problem: `route ${quoted(text)} has an empty segment`, fix: "remove the doubled or trailing slash" };
+    if (!part.startsWith(":")) {
+      if (!/^[A-Za-z0-9._~-]+$/.test(part) || part === "." || part === "..") {
+        return {
+          problem: `route ${quoted(text)} has the segment ${quoted(part)}`,
+          fix: "use letters, digits, `-`, `_`, `.` and `~`, or a parameter such as :id",
+        };
+      }
+      segments.push({ static: part });
+      continue;
+    }
+    const param = part.slice(1);
+    if (!/^[A-Za-z][A-Za-z0-9_]*$/.test(param)) {
+      return {
+        problem: `route ${quoted(text)} has the parameter ${quoted(part)}`,
+        fix: "name it with letters, digits and `_`, beginning with a letter",
+      };
+    }
+    if (names.has(param))
+      return { problem: `route ${quoted(text)} has the parameter :${param} twice`, fix: "give each parameter a name of its own" };
+    names.add(param);
+    segments.push({ param });
+  }
+  // Safe: the expression above admits only these methods.
+  return { method: method as RouteMethod, segments, pattern };
+}
+
+/** Whether a path belongs to keelson's own routes. */
+export function reservedPath(path: string): boolean {
+  return reserved.includes(path.split("/")[1] ?? "");
+}
+
+function quoted(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : `of type ${typeof value}`;
+}

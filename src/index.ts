@@ -1,0 +1,45 @@
+export type { Environment } from "./app/environment.ts";
+export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./app/feature.ts";
+export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handler.ts";
+export type { ServerOptions } from "./app/options.ts";
+export { createRegistry, type Registry } from "./app/registry.ts";
+export { buildServer, type Closer, type ReadyCheck, type Server } from "./app/server.ts";
+export type { TableHandle } from "./app/table.ts";
+export {
+  type ConfigKeyDefinition,
+  type ConfigKeyHandle,
+  type ConfigScope,
+  type ConfigType,
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+  type KeyDeclaration,
+} from "./config/declaration.ts";
+export { validateAppOverrides } from "./config/overrides.ts";
+export { resolveConfigOrParam } from "./config/request-parameter.ts";
+export type { ConfigSource } from "./config/cascade.ts";
+export { type ConfigResolver, createConfigResolver } from "./config/resolver.ts";
+export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConfigKeyComputed } from "./config/validators.ts";
+export { type AmbientContext, currentContext } from "./context/ambient.ts";
+// A star, because only what a star exports can be augmented by `declare module "keelson"`.
+export * from "./context/names.ts";
+export type { Database, PipelineContext, RequestView } from "./context/pipeline-context.ts";
+export { BootError, type BootProblem } from "./errors/boot.ts";
+export { type ErrorCode, errorCodes } from "./errors/codes.ts";
+export {
+  AccessDeniedError,
+  ConflictError,
+  type ErrorDetails,
+  type FieldError,
+  isTypedError,
+  NotFoundError,
+  PipelineError,
+  ValidationError,
+} from "./errors/errors.ts";
+export type { CorsOptions } from "./http/cors.ts";
+export type { BodyKind } from "./http/message.ts";
+export { type Reply, reply } from "./http/reply.ts";
+export { type AccessRule, access } from "./identity/access.ts";
+export type { AuthOptions } from "./identity/auth-options.ts";
+export type { User } from "./identity/user.ts";
+export type { Logger, LogLevel } from "./log/logger.ts";

@@ -1,0 +1,74 @@
+import type middy from "@middy/core";
+import type { Runtime } from "../app/runtime.ts";
+import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
+
+/** How a kind of event becomes a scope, and how results and errors of the run become answers. */
+export interface EventCodec<Event, Result> {
+  /** @throws Error for an event of another kind; it is rethrown to Lambda. */
+  facts(event: Event): ScopeFacts;
+  fail(error: unknown, scope: RequestScope, event: Event): Result;
+  finish(result: Result, scope: RequestScope, event: Event): Result;
+}
+
+type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
+
+type Run = (
+  request: { event: unknown; context: unknown; [name: string]: unknown },
+  befores: unknown[],
+  handler: unknown,
+  afters: unknown[],
+  onErrors: unknown[],
+  plugin: MiddyPlugin,
+) => Promise<unknown>;
+
+interface MiddyPlugin {
+  timeoutEarly: boolean;
+  requestStart(request: unknown): void;
+  requestEnd(request: unknown): unknown;
+}
+
+/**
+ * The Middy execution mode: runs the whole chain of middlewares and the handler inside the
+ * request's scope. A response needs its ID and its error body also where a `before` answers
+ * early, and then Middy skips every `after`; so what holds for all responses is done here.
+ */
+export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCodec<Event, Result>): ExecutionMode {
+  const mode = (
+    { middyRequest, runRequest }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
+    befores: unknown[],
+    initialHandler: unknown,
+    afters: unknown[],
+    onErrors: unknown[],
+    plugin: MiddyPlugin,
+  ) => {
+    let handler = initialHandler;
+    plugin.timeoutEarly = false; // Middy's timer costs 600 ns a call and does not cover `before`s
+
+    const keelsonHandler = async (event: Event, context: unknown): Promise<Result> => {
+      const facts = codec.facts(event);
+      return runInScope(
+        runtime(),
+        facts,
+        async (scope) => {
+          const request = middyRequest(event, context);
+          plugin.requestStart(request);
+          try {
+            const result = await runRequest(request, befores, handler, afters, onErrors, plugin);
+            // Safe: Middy's own types promise the handler's result type here.
+            return codec.finish(result as Result, scope, event);
+          } finally {
+            await plugin.requestEnd(request);
+          }
+        },
+        (error, scope) => codec.finish(codec.fail(error, scope, event), scope, event),
+      );
+    };
+    keelsonHandler.handler = (replacement: unknown) => {
+      handler = replacement;
+      return keelsonHandler;
+    };
+    return keelsonHandler;
+  };
+  // Middy types a mode as `() => void`; it calls it with the six arguments above.
+  return mode as unknown as ExecutionMode;
+}

@@ -1,0 +1,68 @@
+import type { Database } from "../context/pipeline-context.ts";
+
+/** What goes wrong at an armed call. */
+export interface Fault {
+  /** The call fails with an error of this name, as the SDK reports it after its retries. */
+  fail(name: string): void;
+  /** The call is held up for `ms` milliseconds. */
+  delay(ms: number): void;
+  /** The call is made, and its answer never arrives. */
+  loseAnswer(): void;
+}
+
+/** Arms faults; several may be armed at once, each fires once. */
+export interface Faults {
+  /** Before the `n`-th call of `operation` from now, the first being 1. */
+  before(operation: string, n: number): Fault;
+  /** After the `n`-th call of `operation` from now, the first being 1. */
+  after(operation: string, n: number): Fault;
+}
+
+interface Armed {
+  readonly moment: "before" | "after";
+  readonly operation: string;
+  remaining: number;
+  readonly act: () => Promise<void>;
+}
+
+/** Watches the calls of a store client: counts them by operation, and lets armed faults happen. */
+export function watchCalls(database: Database): { readonly calls: Record<string, number>; readonly faults: Faults } {
+  const calls: Record<string, number> = {};
+  const armed: Armed[] = [];
+  const fire = async (moment: Armed["moment"], operation: string) => {
+    const due = armed.filter((fault) => fault.moment === moment && fault.operation === operation && --fault.remaining === 0);
+    for (const fault of due) {
+      armed.splice(armed.indexOf(fault), 1);
+      await fault.act();
+    }
+  };
+  database.middlewareStack.add(
+    (next, context) => async (parameters) => {
+      const operation = String(context["commandName"]).replace(/Command$/, "");
+      calls[operation] = (calls[operation] ?? 0) + 1;
+      await fire("before", operation);
+      const output = await next(parameters);
+      await fire("after", operation);
+      return output;
+    },
+    { step: "initialize", priority: "high", name: "keelsonWatchCalls" },
+  );
+  const arm = (moment: Armed["moment"]) => (operation: string, n: number) => {
+    if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
+    const add = (act: Armed["act"]) => void armed.push({ moment, operation, remaining: n, act });
+    return {
+      fail: (name: string) => add(() => Promise.reject(Object.assign(new Error(`${name} (armed by the test)`), { name }))),
+      delay: (ms: number) => add(() => new Promise((resolve) => setTimeout(resolve, ms))),
+      loseAnswer: () => {
+        if (moment === "before")
+          throw new TypeError("faults.before(...).loseAnswer(): an answer is lost after the call; use faults.after");
+        add(() =>
+          Promise.reject(
+            Object.assign(new Error("socket hang up (armed by the test)"), { name: "TimeoutError", code: "ECONNRESET" }),
+          ),
+        );
+      },
+    };
+  };
+  return { calls, faults: { before: arm("before"), after: arm("after") } };
+}

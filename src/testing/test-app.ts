@@ -1,0 +1,238 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { PutCommand } from "@aws-sdk/lib-dynamodb";
+import { createContext } from "../app/context.ts";
+import { acceptInput, invoke } from "../app/invoke.ts";
+import { createRuntime, type Runtime } from "../app/runtime.ts";
+import { type Server, serverInternals } from "../app/server.ts";
+import { configTable } from "../app/table.ts";
+import { openDatabase } from "../aws/dynamodb.ts";
+import type { ConfigScope } from "../config/declaration.ts";
+import { systemPartition, tenantPartition, userPartition } from "../config/rows.ts";
+import { openChecked } from "../container/adapters.ts";
+import { createHttpServer } from "../container/http-server.ts";
+import type { PipelineContext } from "../context/pipeline-context.ts";
+import { startEmbeddedStack } from "../embedded/index.ts";
+import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
+import { isReply } from "../http/reply.ts";
+import { allows, describeRule, needsIdentity } from "../identity/access.ts";
+import { signToken } from "../identity/token.ts";
+import { anonymous, type User } from "../identity/user.ts";
+import { identify, nameHandler, runInScope } from "../middleware/scope.ts";
+import { type Faults, watchCalls } from "./faults.ts";
+import { createTestClock, type TestClock } from "./test-clock.ts";
+
+/** Who calls, in a test. */
+export interface Caller {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly roles?: readonly string[];
+}
+
+/** What `app.fetch` takes. */
+export interface TestFetchOptions {
+  readonly method?: string;
+  /** An object goes as JSON, a string or bytes go as they are. */
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  /** Signs the request in. */
+  readonly as?: Caller;
+}
+
+/** A configuration row, written as it is. */
+export interface TestRow {
+  readonly scope: ConfigScope;
+  readonly tenantId?: string;
+  readonly userId?: string;
+  /** The key identifier. */
+  readonly key: string;
+  readonly value: unknown;
+  /** Default 1. */
+  readonly version?: number;
+  /** Epoch seconds. */
+  readonly expiresAt?: number;
+  readonly deleted?: true;
+}
+
+/** A server on an embedded stack of its own, for tests. */
+export interface TestApp {
+  /** Sends a request to the server's container, over HTTP. */
+  fetch(path: string, options?: TestFetchOptions): Promise<Response>;
+  /** Runs a handler without HTTP: its body, or the typed error that it throws. */
+  call(name: string, input?: unknown, options?: { readonly as?: Caller; readonly requestId?: string }): Promise<unknown>;
+  /** The `ctx` that a handler would get. */
+  ctx(caller: Caller, options?: { readonly requestId?: string; readonly handler?: string }): Promise<PipelineContext>;
+  readonly rows: {
+    /** Writes a configuration row as it is, unchecked. */
+    put(row: TestRow): Promise<void>;
+  };
+  /** The log records so far, parsed. */
+  readonly logs: readonly Readonly<Record<string, unknown>>[];
+  /** The store calls so far, by operation: `{ BatchGetItem: 2 }`. */
+  readonly calls: Readonly<Record<string, number>>;
+  readonly clock: TestClock;
+  readonly faults: Faults;
+  /** Points any host, in this process or another, at this stack. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Stops everything and forgets the data. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a server on an embedded stack in memory, on free ports.
+ *
+ * @example
+ * const app = await startTestApp(server);
+ * const response = await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } });
+ */
+export async function startTestApp(server: Server): Promise<TestApp> {
+  const state = serverInternals(server);
+  const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  const clock = createTestClock();
+  const logs: Record<string, unknown>[] = [];
+  const secret = state.options.auth?.secret ?? randomBytes(32).toString("base64url");
+  const { jwks: _replaced, ...auth } = { ...state.options.auth, secret };
+  const variables = { LOG_LEVEL: "debug", ...stack.env };
+  const runtime = createRuntime(server, {
+    variables,
+    clock,
+    auth,
+    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
+    openAdapters: () => openChecked(runtime, variables, "create"),
+  });
+  await server.ready();
+  const adapters = await runtime.adapters();
+  const { calls, faults } = watchCalls(adapters.database);
+  const rowsDatabase = await openDatabase({
+    endpoint: stack.endpoint,
+    region: stack.env["AWS_REGION"],
+    credentials: credentialsOf(stack.env),
+  });
+  const http = createHttpServer(runtime, {});
+  http.listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+
+  return {
+    fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
+      const token = as === undefined ? undefined : await signToken(tokenOf(as, auth), clock);
+      const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
+      return fetch(`http://127.0.0.1:${port}${path}`, {
+        method: method ?? (body === undefined ? "GET" : "POST"),
+        headers: {
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(isRaw ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        redirect: "manual",
+        ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
+        ...(signal === undefined ? {} : { signal }),
+      });
+    },
+    call: (name, input, { as, requestId } = {}) => call(runtime, name, input, as, requestId),
+    ctx: async (caller, { requestId = runtime.newRequestId(), handler = "test.app.ctx" } = {}) =>
+      createContext(runtime, adapters, { requestId, user: userOf(caller), handler }),
+    rows: {
+      put: async (row) => {
+        await rowsDatabase.send(new PutCommand({ TableName: runtime.tableName(configTable.name), Item: itemOf(row, clock) }));
+      },
+    },
+    logs,
+    calls,
+    clock,
+    faults,
+    env: { ...stack.env, KEELSON_AUTH_SECRET: secret },
+    close: async () => {
+      http.closeAllConnections();
+      await new Promise((resolve) => http.close(resolve));
+      rowsDatabase.destroy();
+      await runtime.close();
+      await stack.close();
+    },
+  };
+}
+
+function call(
+  runtime: Runtime,
+  name: string,
+  input: unknown,
+  as: Caller | undefined,
+  requestId: string | undefined,
+): Promise<unknown> {
+  const declaration = runtime.server.registry.handlers.get(name);
+  if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
+  const headers: Record<string, string> = Object.create(null);
+  if (requestId !== undefined) headers["x-request-id"] = requestId;
+  return runInScope(
+    runtime,
+    { headers, signal: undefined },
+    async (scope) => {
+      const user = userOf(as);
+      nameHandler(scope, name);
+      identify(scope, user);
+      const { access } = declaration;
+      if (access !== undefined && !allows(access, user)) {
+        if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
+        throw new AccessDeniedError(describeRule(access));
+      }
+      const accepted = await acceptInput(declaration, input ?? {});
+      const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.context.requestId, user, handler: name });
+      const result = await invoke(declaration, ctx, accepted, runtime.environment);
+      return isReply(result) ? result.body : result;
+    },
+    (error) => {
+      throw error;
+    },
+  );
+}
+
+function userOf(caller: Caller | undefined): User {
+  return caller === undefined ? anonymous : { id: caller.id, tenantId: caller.tenantId, roles: [...(caller.roles ?? [])] };
+}
+
+function tokenOf({ id, tenantId, roles = [] }: Caller, { secret, issuer, audience, claims }: TokenAuth) {
+  const firstAudience = typeof audience === "string" ? audience : audience?.[0];
+  return {
+    secret,
+    userId: id,
+    tenantId,
+    roles,
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(firstAudience === undefined ? {} : { audience: firstAudience }),
+    ...(claims === undefined ? {} : { claims }),
+  };
+}
+
+type TokenAuth = {
+  readonly secret: string;
+  readonly issuer?: string;
+  readonly audience?: string | readonly string[];
+  readonly claims?: { readonly user?: string; readonly tenant?: string; readonly roles?: string };
+};
+
+function itemOf({ scope, tenantId, userId, key, value, version = 1, expiresAt, deleted }: TestRow, clock: TestClock) {
+  return {
+    pk: partitionOf(scope, tenantId, userId),
+    sk: key,
+    value,
+    version,
+    updatedAt: new Date(clock.now()).toISOString(),
+    updatedBy: "test",
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(deleted === undefined ? {} : { deleted }),
+  };
+}
+
+function partitionOf(scope: ConfigScope, tenantId: string | undefined, userId: string | undefined): string {
+  if (scope === "system") return systemPartition();
+  if (tenantId === undefined) throw new TypeError(`app.rows.put: a row of scope ${scope} needs a tenantId`);
+  if (scope === "tenant") return tenantPartition(tenantId);
+  if (userId === undefined) throw new TypeError("app.rows.put: a row of scope user needs a userId");
+  return userPartition(tenantId, userId);
+}
+
+function credentialsOf(env: Readonly<Record<string, string>>) {
+  return { accessKeyId: env["AWS_ACCESS_KEY_ID"] ?? "test", secretAccessKey: env["AWS_SECRET_ACCESS_KEY"] ?? "test" };
+}

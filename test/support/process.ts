@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+
+/** A started server process of a test. */
+export interface StartedProcess {
+  readonly child: ChildProcess;
+  readonly port: number;
+  /** The log records so far, parsed; lines that are no JSON are left out. */
+  readonly logs: readonly Record<string, unknown>[];
+  /** What it printed that is no log record. */
+  readonly text: () => string;
+  /** Resolves to exit code and signal. */
+  readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+}
+
+/** Starts a process in a group of its own and waits until it logs `server.started`. */
+export async function startProcess(
+  command: string,
+  parameters: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<StartedProcess> {
+  const child = spawn(command, parameters, {
+    env: { ...process.env, ...env },
+    detached: true,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const logs: Record<string, unknown>[] = [];
+  let text = "";
+  const exited = once(child, "exit").then(([code, signal]) => ({ code, signal }));
+  const port = await new Promise<number>((resolve, reject) => {
+    let rest = "";
+    const read = (chunk: Buffer) => {
+      const lines = (rest + chunk.toString()).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) {
+        const record = parse(line);
+        if (record === undefined) text += `${line}\n`;
+        else {
+          logs.push(record);
+          if (record["msg"] === "server.started") resolve(Number(record["port"]));
+        }
+      }
+    };
+    child.stdout?.on("data", read);
+    child.stderr?.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+    });
+    void exited.then(({ code }) =>
+      reject(new Error(`it exited with ${code} before it started: ${text} ${JSON.stringify(logs)}`)),
+    );
+  });
+  return { child, port, logs, text: () => text, exited };
+}
+
+/** Sends a signal to the whole group of a process, if it is still there. */
+export function signalGroup({ child }: StartedProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined || child.exitCode !== null) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    // It is gone already.
+  }
+}
+
+function parse(line: string): Record<string, unknown> | undefined {
+  if (!line.startsWith("{")) return undefined;
+  try {
+    return JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+}
