@@ -10,6 +10,6 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../embedded/development-secret.ts");
-    return developmentSecret(".keelson", process.env);
+    return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);
   },
 });

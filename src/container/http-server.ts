@@ -19,6 +19,8 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes?: number;
 }
 
+const cutUploadAfterMs = 500;
+
 /** Makes the container's HTTP server: the same routes as in Lambda, on Node's own server. */
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): HttpServer {
   const server = createServer(
@@ -38,12 +40,24 @@ async function respond(runtime: Runtime, message: IncomingMessage, response: Ser
   try {
     const answer = await serve(runtime, httpRequest(message, response));
     if (runtime.lifecycle.state === "draining") response.setHeader("connection", "close");
+    if (!message.complete) cutUpload(message, response);
     await write(response, answer, message.method === "HEAD");
   } catch (error) {
     // The response has begun, or its client is gone: it can only be cut off.
     runtime.log.warn("response.cut_off", { message: error instanceof Error ? error.message : String(error) });
     response.destroy();
   }
+}
+
+/**
+ * A body that nobody reads, over the limit or of a route that is not there, may never end: Node
+ * would read on and throw it away for ever. The client gets a moment to read its answer.
+ */
+function cutUpload(message: IncomingMessage, response: ServerResponse): void {
+  response.setHeader("connection", "close");
+  response.once("finish", () => {
+    setTimeout(() => message.socket.destroy(), cutUploadAfterMs).unref();
+  });
 }
 
 async function write(response: ServerResponse, { status, headers, cookies, body }: HttpResponse, head: boolean): Promise<void> {

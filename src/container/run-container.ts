@@ -62,7 +62,12 @@ async function start(
   http.listen(options.port, options.host);
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
-  runtime.log.info("server.started", { port, environment: runtime.environment, adapters: binding.adapters });
+  runtime.log.info("server.started", {
+    url: `http://localhost:${port}`,
+    port,
+    environment: runtime.environment,
+    adapters: binding.adapters,
+  });
 
   let closing: Promise<boolean> | undefined;
   const close = (skipLinger: boolean) => {

@@ -112,7 +112,15 @@ test("streams, cookies and bodies pass", async () => {
 
 test("a chunked body over the limit is 413", async () => {
   const container = await start();
-  const endless = new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(65_536)) });
+  let sent = 0;
+  const endless = new ReadableStream({
+    // Far more than the limit; slow enough for the server to end it first.
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      controller.enqueue(new Uint8Array(65_536));
+      if (++sent === 10_000) controller.close();
+    },
+  });
   const init = {
     method: "POST",
     headers: { "content-type": "application/octet-stream" },
@@ -126,6 +134,7 @@ test("a chunked body over the limit is 413", async () => {
   );
 
   expect([413, "cut off"]).toContain(outcome);
+  expect(sent).toBeLessThan(10_000);
   await expect
     .poll(() => container.logs)
     .toContainEqual(expect.objectContaining({ msg: "request.failed", error: "payload_too_large" }));
