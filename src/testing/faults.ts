@@ -21,7 +21,8 @@ export interface Faults {
 interface Armed {
   readonly moment: "before" | "after";
   readonly operation: string;
-  remaining: number;
+  /** Which call of the operation, counted from the start. */
+  readonly call: number;
   readonly act: () => Promise<void>;
 }
 
@@ -29,8 +30,8 @@ interface Armed {
 export function watchCalls(database: Database): { readonly calls: Record<string, number>; readonly faults: Faults } {
   const calls: Record<string, number> = {};
   const armed: Armed[] = [];
-  const fire = async (moment: Armed["moment"], operation: string) => {
-    const due = armed.filter((fault) => fault.moment === moment && fault.operation === operation && --fault.remaining === 0);
+  const fire = async (moment: Armed["moment"], operation: string, call: number) => {
+    const due = armed.filter((fault) => fault.moment === moment && fault.operation === operation && fault.call === call);
     for (const fault of due) {
       armed.splice(armed.indexOf(fault), 1);
       await fault.act();
@@ -39,17 +40,18 @@ export function watchCalls(database: Database): { readonly calls: Record<string,
   database.middlewareStack.add(
     (next, context) => async (parameters) => {
       const operation = String(context["commandName"]).replace(/Command$/, "");
-      calls[operation] = (calls[operation] ?? 0) + 1;
-      await fire("before", operation);
+      const call = (calls[operation] ?? 0) + 1;
+      calls[operation] = call;
+      await fire("before", operation, call);
       const output = await next(parameters);
-      await fire("after", operation);
+      await fire("after", operation, call);
       return output;
     },
     { step: "initialize", priority: "high", name: "keelsonWatchCalls" },
   );
   const arm = (moment: Armed["moment"]) => (operation: string, n: number) => {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
-    const add = (act: Armed["act"]) => void armed.push({ moment, operation, remaining: n, act });
+    const add = (act: Armed["act"]) => void armed.push({ moment, operation, call: (calls[operation] ?? 0) + n, act });
     return {
       fail: (name: string) => add(() => Promise.reject(Object.assign(new Error(`${name} (armed by the test)`), { name }))),
       delay: (ms: number) => add(() => new Promise((resolve) => setTimeout(resolve, ms))),

@@ -1,0 +1,305 @@
+import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../app/feature.ts";
+import { buildServer } from "../app/server.ts";
+import { createSystemConfig, createTenantConfig, createUserConfig } from "../config/declaration.ts";
+import { createConfigResolver } from "../config/resolver.ts";
+import { currentContext } from "../context/ambient.ts";
+import { reply } from "../http/reply.ts";
+import { access } from "../identity/access.ts";
+import { lambdaHttp } from "../lambda/http-handler.ts";
+import { startTestApp, type TestApp } from "./test-app.ts";
+
+const ann = { id: "ann", tenantId: "acme", roles: ["editor"] };
+
+const notes = defineFeature("notes", (r) => {
+  const config = r.config({
+    keys: {
+      maxLength: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 } }),
+      theme: createUserConfig("select", { options: ["light", "dark"], default: "light" }),
+      closed: createSystemConfig("boolean", { default: false }),
+      computedLimit: createTenantConfig("number", {
+        computed: async (ctx) => ((await ctx.query("notes.limit.show" as never, {} as never)) as { limit: number }).limit,
+      }),
+    },
+  });
+  const stranger = createTenantConfig("number", { default: 1 });
+  const table = r.table("notes", { partitionKey: "pk" });
+  r.query("limit.show", { handler: async (ctx) => reply({ limit: (ctx.user.tenantId ?? "").length }) });
+  r.query("note.config", {
+    route: "GET /notes/config",
+    access: access.authenticated,
+    handler: async (ctx) => ({
+      maxLength: await ctx.config(config.maxLength),
+      theme: await ctx.config(config.theme),
+      closed: await ctx.config(config.closed),
+      computed: await ctx.config(config.computedLimit),
+    }),
+  });
+  r.write("note.create", {
+    route: "POST /notes",
+    access: access.roles("editor"),
+    input: z.object({ text: z.string() }),
+    output: z.object({ text: z.string() }),
+    handler: async (ctx, { text }) => {
+      await ctx.db.send(new PutCommand({ TableName: table.name, Item: { pk: text } }));
+      ctx.log.info("note.created", { text });
+      return reply({ text }, { status: 201 });
+    },
+  });
+  r.query("note.wrong", {
+    output: z.object({ a: z.number(), b: z.object({ c: z.string() }) }),
+    handler: async () => ({ a: "1", b: {} }) as never,
+  });
+  r.query("note.bad", { output: z.number(), handler: async () => "text" as never });
+  r.query("note.unknown-key", {
+    handler: (ctx) => ctx.config({ id: "notes:config:stranger", definition: stranger.definition } as never),
+  });
+  r.query("note.unknown-query", { handler: (ctx) => ctx.query("notes.note.create" as never, {} as never) });
+  r.query("note.slow-read", {
+    route: "GET /notes/slow",
+    access: access.everyone,
+    handler: async (ctx) => {
+      ctx.log.info("slow.began");
+      await new Promise((resolve) => ctx.signal?.addEventListener("abort", resolve));
+      await ctx.db.send(new GetCommand({ TableName: table.name, Key: { pk: "a" } }));
+    },
+  });
+  return { config, table };
+});
+
+const server = buildServer({ features: [notes], cors: { origins: ["https://app.example.com"] } });
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startTestApp(server);
+});
+afterAll(() => app.close());
+
+describe("a test app", () => {
+  test("serves over HTTP, signed in as whoever the test says", async () => {
+    const response = await app.fetch("/notes", { as: ann, body: { text: "hello" } });
+
+    expect(response.status).toBe(201);
+    expect(await response.json()).toEqual({ text: "hello" });
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({
+        msg: "note.created",
+        tenantId: "acme",
+        userId: "ann",
+        handler: "notes.note.create",
+        requestId: response.headers.get("x-request-id"),
+      }),
+    );
+  });
+
+  test("sends a string body as it is", async () => {
+    const response = await app.fetch("/notes", { as: ann, body: "{", headers: { "content-type": "application/json" } });
+
+    expect(response.status).toBe(400);
+  });
+
+  test("calls a handler without HTTP: its body, or its typed error", async () => {
+    expect(await app.call("notes.note.create", { text: "a" }, { as: ann, requestId: "r1" })).toEqual({ text: "a" });
+    await expect(app.call("notes.note.create", { text: 1 }, { as: ann })).rejects.toMatchObject({ status: 422 });
+    await expect(app.call("notes.note.create", { text: "a" }, { as: { ...ann, roles: [] } })).rejects.toMatchObject({
+      status: 403,
+    });
+    await expect(app.call("notes.note.create", { text: "a" })).rejects.toMatchObject({ status: 401 });
+    expect(await app.call("notes.limit.show")).toEqual({ limit: 0 });
+    expect(() => app.call("notes.no.handler")).toThrow(/no feature of this server declares/);
+  });
+
+  test("reads rows that the test wrote, at every scope, and counts the calls", async () => {
+    const caller = { id: "bob", tenantId: "globex", roles: [] };
+    await app.rows.put({ scope: "tenant", tenantId: "globex", key: "notes:config:max-length", value: 77 });
+    await app.rows.put({ scope: "user", tenantId: "globex", userId: "bob", key: "notes:config:theme", value: "dark" });
+    await app.rows.put({
+      scope: "system",
+      key: "notes:config:closed",
+      value: true,
+      expiresAt: Math.floor(app.clock.now() / 1000) + 60,
+    });
+    const before = app.calls["BatchGetItem"] ?? 0;
+
+    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toEqual({
+      maxLength: 77,
+      theme: "dark",
+      closed: true,
+      computed: 6,
+    });
+    expect((app.calls["BatchGetItem"] ?? 0) - before).toBe(4);
+    app.clock.advance(61_000);
+    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({ closed: false });
+    await app.rows.put({
+      scope: "tenant",
+      tenantId: "globex",
+      key: "notes:config:max-length",
+      value: 78,
+      version: 2,
+      deleted: true,
+    });
+    expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({ maxLength: 10 });
+  });
+
+  test("refuses rows and times that make no sense", async () => {
+    await expect(app.rows.put({ scope: "tenant", key: "k", value: 1 })).rejects.toThrow(/needs a tenantId/);
+    await expect(app.rows.put({ scope: "user", tenantId: "t", key: "k", value: 1 })).rejects.toThrow(/needs a userId/);
+    expect(() => app.clock.advance(-1)).toThrow(RangeError);
+    expect(() => app.clock.advance(0.5)).toThrow(RangeError);
+  });
+
+  test("gives the ctx that a handler would get", async () => {
+    const ctx = await app.ctx(ann, { requestId: "r7", handler: "notes.note.config" });
+    ctx.log.info("mine");
+
+    expect(ctx).toMatchObject({ requestId: "r7", user: ann });
+    expect(await ctx.config(notes.config.maxLength)).toBe(10);
+    expect("signal" in ctx || "request" in ctx).toBe(false);
+    expect(app.logs).toContainEqual(expect.objectContaining({ msg: "mine", requestId: "r7", handler: "notes.note.config" }));
+    expect((await app.ctx({ id: "x", tenantId: "y" })).user.roles).toEqual([]);
+  });
+
+  test("explains through getWithSource which level supplied a value, for any caller", async () => {
+    const { db } = await app.ctx(ann);
+    const resolver = createConfigResolver({ appOverrides: { "notes:config:theme": "dark" } });
+    const explain = (name: keyof typeof notes.config, tenantId: string, userId: string) =>
+      resolver.getWithSource(notes.config[name].id, notes.config[name].definition, tenantId, userId, db);
+
+    expect(await explain("computedLimit", "four", "x")).toEqual({ value: 4, source: "computed" });
+    expect(await explain("theme", "four", "x")).toEqual({ value: "dark", source: "app-override" });
+    expect(await explain("theme", "globex", "bob")).toEqual({ value: "dark", source: "user-row" });
+    expect(await explain("maxLength", "four", "x")).toEqual({ value: 10, source: "default" });
+  });
+
+  test("points a Lambda handler at the same stack", async () => {
+    const saved = { ...process.env };
+    Object.assign(process.env, app.env, { LOG_LEVEL: "ERROR" });
+    try {
+      await app.call("notes.note.create", { text: "shared" }, { as: ann });
+      const http = lambdaHttp(buildServer({ features: [notes] }));
+      const event = {
+        version: "2.0",
+        rawPath: "/notes/config",
+        rawQueryString: "",
+        headers: {},
+        isBase64Encoded: false,
+        requestContext: {
+          stage: "$default",
+          http: { method: "GET", sourceIp: "::1" },
+          authorizer: { jwt: { claims: { sub: "bob", tenantId: "globex" } } },
+        },
+      };
+      const { body, statusCode } = (await http(event as never, {} as never)) as { body: string; statusCode: number };
+      expect([statusCode, JSON.parse(body).theme]).toEqual([200, "dark"]);
+    } finally {
+      process.env = saved;
+    }
+  });
+
+  test("signs callers in where the server verifies tokens with a secret, an issuer and an audience of its own", async () => {
+    const auth = {
+      secret: "s".repeat(32),
+      issuer: "https://issuer.example.com",
+      audience: ["one", "two"],
+      claims: { tenant: "org" },
+    };
+    const own = await startTestApp(buildServer({ features: [notes], auth }));
+    const single = await startTestApp(buildServer({ features: [notes], auth: { ...auth, audience: "one" } }));
+    try {
+      expect((await own.fetch("/notes/config", { as: ann })).status).toBe(200);
+      expect((await single.fetch("/notes/config", { as: ann })).status).toBe(200);
+      expect(own.env["KEELSON_AUTH_SECRET"]).toBe(auth.secret);
+    } finally {
+      await own.close();
+      await single.close();
+    }
+  });
+});
+
+describe("faults", () => {
+  test("a store that fails makes a read 503, never the default", async () => {
+    app.faults.before("BatchGetItem", 1).fail("ProvisionedThroughputExceededException");
+    const response = await app.fetch("/notes/config", { as: ann });
+
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatchObject({ error: "config_unavailable" });
+    expect((await app.fetch("/notes/config", { as: ann })).status).toBe(200);
+  });
+
+  test("the n-th call is the one that fails, and an answer can be lost or late", async () => {
+    const ctx = await app.ctx(ann);
+    app.faults.before("BatchGetItem", 2).fail("ThrottlingException");
+    app.faults.after("BatchGetItem", 3).loseAnswer();
+    app.faults.before("BatchGetItem", 4).delay(1);
+
+    expect(await ctx.config(notes.config.maxLength)).toBe(10);
+    await expect(ctx.config(notes.config.maxLength)).rejects.toMatchObject({ cause: { name: "ThrottlingException" } });
+    await expect(ctx.config(notes.config.maxLength)).rejects.toMatchObject({ cause: { code: "ECONNRESET" } });
+    expect(await ctx.config(notes.config.maxLength)).toBe(10);
+  });
+
+  test("what cannot be armed is refused", () => {
+    expect(() => app.faults.before("PutItem", 0)).toThrow(RangeError);
+    expect(() => app.faults.before("PutItem", 1).loseAnswer()).toThrow(/use faults.after/);
+    app.faults.after("NeverCalled", 1).delay(1);
+  });
+});
+
+describe("a ctx", () => {
+  test("of a handler whose result does not fit its output schema fails, naming handler and paths", async () => {
+    await expect(app.call("notes.note.wrong")).rejects.toThrow(/notes\.note\.wrong: .*a: .*b\.c: /);
+    await expect(app.call("notes.note.bad")).rejects.toThrow(/notes\.note\.bad: the result does not fit/);
+  });
+
+  test("knows only keys and queries of its own server", async () => {
+    await expect(app.call("notes.note.unknown-key")).rejects.toThrow(/notes:config:stranger is declared by no feature/);
+    await expect(app.call("notes.note.unknown-query")).rejects.toThrow(/declares the query notes.note.create/);
+  });
+
+  test("has a db whose calls carry the signal, and refuse to start once it is aborted", async () => {
+    const leaving = new AbortController();
+    const response = app.fetch("/notes/slow", { signal: leaving.signal }).catch(() => "gone");
+    await expect.poll(() => app.logs.map(({ msg }) => msg)).toContain("slow.began");
+    const before = app.calls["GetItem"] ?? 0;
+    leaving.abort();
+
+    expect(await response).toBe("gone");
+    await expect.poll(() => app.logs.map(({ msg }) => msg)).toContain("request.aborted");
+    expect(app.calls["GetItem"] ?? 0).toBe(before);
+  });
+
+  test("has a db that the SDK's paginators take for a client", async () => {
+    const { db } = await app.ctx(ann);
+    const pages = paginateScan({ client: db }, { TableName: "keelson-notes" });
+
+    for await (const { Items } of pages) expect(Items?.length).toBeGreaterThan(0);
+  });
+
+  test("and the ambient context end with the request; a table's name is known only within one", () => {
+    expect(currentContext()).toBeUndefined();
+    expect(() => notes.table.name).toThrow(/only while a handler runs/);
+  });
+
+  test("answers cross-origin requests as the server's options say", async () => {
+    const origin = "https://app.example.com";
+    const preflight = await app.fetch("/notes", {
+      method: "OPTIONS",
+      headers: { origin, "access-control-request-method": "POST" },
+    });
+    const plain = await app.fetch("/notes", { method: "OPTIONS" });
+    const refused = await app.fetch("/notes/config", { headers: { origin } });
+
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(preflight.headers.get("access-control-allow-methods")).toBe("OPTIONS, POST");
+    expect(plain.headers.get("allow")).toBe("OPTIONS, POST");
+    expect(plain.headers.get("access-control-allow-methods")).toBeNull();
+    expect([refused.status, refused.headers.get("access-control-allow-origin"), refused.headers.get("vary")]).toEqual([
+      401,
+      origin,
+      "Accept, Origin",
+    ]);
+  });
+});
