@@ -5,22 +5,30 @@ const maxKeysPerCall = 100;
 const maxAttempts = 8;
 
 /** Reads configuration rows from DynamoDB as they are stored: chunks of 100 keys, one BatchGetItem each. */
-export function dynamoConfigRows(database: Database, tableName: string): ConfigRowReader {
+export function dynamoConfigRows(database: Database, tableName: string, wait: Wait = backOff): ConfigRowReader {
   return {
     read: async (addresses) => {
       const rows = new Map<string, ConfigRow>();
       for (let start = 0; start < addresses.length; start += maxKeysPerCall) {
-        await readChunk(database, tableName, addresses.slice(start, start + maxKeysPerCall), rows);
+        await readChunk({ database, tableName, wait }, addresses.slice(start, start + maxKeysPerCall), rows);
       }
       return addresses.map((address) => rows.get(identity(address.partition, address.key)));
     },
   };
 }
 
+/** Waits before an attempt, the first repetition being 1. */
+type Wait = (attempt: number) => Promise<void>;
+
+interface Source {
+  readonly database: Database;
+  readonly tableName: string;
+  readonly wait: Wait;
+}
+
 /** DynamoDB may leave keys unprocessed: they are asked for again, and never taken for absent. */
 async function readChunk(
-  database: Database,
-  tableName: string,
+  { database, tableName, wait }: Source,
   addresses: readonly RowAddress[],
   rows: Map<string, ConfigRow>,
 ): Promise<void> {
@@ -32,7 +40,7 @@ async function readChunk(
         `DynamoDB left ${keys.length} configuration rows unprocessed after ${maxAttempts} attempts; look for throttling of ${tableName}`,
       );
     }
-    if (attempt > 0) await backOff(attempt);
+    if (attempt > 0) await wait(attempt);
     const { Responses = {}, UnprocessedKeys = {} } = await database.send(
       new BatchGetCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: true } } }),
     );

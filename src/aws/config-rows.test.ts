@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { dynamoConfigRows } from "./config-rows.ts";
+
+const address = (key: string) => ({ partition: "config#system", key });
+const item = (key: string) => ({ pk: "config#system", sk: key, value: key, version: 1 });
+
+/** A database that answers each BatchGetItem with what `answer` makes of the keys asked for. */
+function database(answer: (keys: { pk: string; sk: string }[], call: number) => unknown) {
+  const asked: number[] = [];
+  const send = async ({ input }: { input: { RequestItems: { config: { Keys: { pk: string; sk: string }[] } } } }) => {
+    const { Keys } = input.RequestItems.config;
+    asked.push(Keys.length);
+    return answer(Keys, asked.length);
+  };
+  return { asked, database: { send } as never };
+}
+
+test("rows come back in the order they were asked for, absent ones as undefined", async () => {
+  const store = database(() => ({ Responses: { config: [item("b"), item("a")] } }));
+  const rows = await dynamoConfigRows(store.database, "config").read([address("a"), address("x"), address("b")]);
+
+  expect(rows.map((row) => row?.value)).toEqual(["a", undefined, "b"]);
+});
+
+test("more than a hundred keys are asked for in chunks", async () => {
+  const store = database((keys) => ({ Responses: { config: keys.map(({ sk }) => item(sk)) } }));
+  const rows = await dynamoConfigRows(store.database, "config").read(
+    Array.from({ length: 250 }, (_, index) => address(`k${index}`)),
+  );
+
+  expect(store.asked).toEqual([100, 100, 50]);
+  expect(rows.map((row) => row?.value)).toEqual(Array.from({ length: 250 }, (_, index) => `k${index}`));
+});
+
+test("keys that were left unprocessed are asked for again, after a pause, and never taken for absent", async () => {
+  const waits: number[] = [];
+  const store = database((keys, call) =>
+    call < 3 ? { UnprocessedKeys: { config: { Keys: keys } } } : { Responses: { config: keys.map(({ sk }) => item(sk)) } },
+  );
+  const reader = dynamoConfigRows(store.database, "config", async (attempt) => void waits.push(attempt));
+
+  expect((await reader.read([address("a")]))[0]?.value).toBe("a");
+  expect(waits).toEqual([1, 2]);
+});
+
+test("the pause is there where none is given", async () => {
+  const store = database((keys, call) => (call === 1 ? { UnprocessedKeys: { config: { Keys: keys } } } : {}));
+
+  expect(await dynamoConfigRows(store.database, "config").read([address("a")])).toEqual([undefined]);
+});
+
+test("keys that stay unprocessed are an error, not absent rows", async () => {
+  const store = database((keys) => ({ UnprocessedKeys: { config: { Keys: keys } } }));
+
+  await expect(dynamoConfigRows(store.database, "config", async () => {}).read([address("a")])).rejects.toThrow(
+    /1 configuration rows unprocessed after 8 attempts/,
+  );
+});
