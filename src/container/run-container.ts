@@ -1,3 +1,4 @@
+/* v8 ignore file -- it ends its process: test/integration/container.test.ts runs it as one of its own */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { Variables } from "../app/environment.ts";
@@ -7,7 +8,7 @@ import { describeError } from "../errors/describe.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { createHttpServer, type HttpServerOptions } from "./http-server.ts";
-import { closeResources, drain } from "./shutdown.ts";
+import { closeResources, drain, shutdownTimes } from "./shutdown.ts";
 
 /** How a container runs. */
 export interface ContainerOptions extends HttpServerOptions {
@@ -72,7 +73,7 @@ async function start(
   let closing: Promise<boolean> | undefined;
   const close = (skipLinger: boolean) => {
     closing ??= (async () => {
-      const isDrained = await drain(runtime, http, skipLinger);
+      const isDrained = await drain(runtime, http, skipLinger ? { ...shutdownTimes, lingerMs: 0 } : shutdownTimes);
       return (await closeResources(runtime)) && isDrained;
     })();
     return closing;

@@ -1,18 +1,27 @@
 import type { Server as HttpServer } from "node:http";
 import type { Runtime } from "../app/runtime.ts";
 
-const lingerMs = 3_000;
-const drainMs = 30_000;
-const closeMs = 5_000;
+/** How long the phases of a shutdown may take, in milliseconds. */
+export interface ShutdownTimes {
+  /** How long requests are still accepted, for balancers to notice. */
+  readonly lingerMs: number;
+  /** How long requests in flight may take to finish. */
+  readonly drainMs: number;
+}
+
+/** The times of specification 8. */
+export const shutdownTimes: ShutdownTimes = Object.freeze({ lingerMs: 3_000, drainMs: 30_000 });
+
+const closeLimitMs = 5_000;
 
 /**
  * Drains: readiness fails and requests are still served while balancers take notice, then the
  * listener closes and requests in flight finish (specification 3.1). Resolves to whether none
  * had to be cut off.
  */
-export async function drain(runtime: Runtime, http: HttpServer, skipLinger: boolean): Promise<boolean> {
+export async function drain(runtime: Runtime, http: HttpServer, { lingerMs, drainMs }: ShutdownTimes): Promise<boolean> {
   runtime.lifecycle.state = "draining";
-  if (!skipLinger) await delay(lingerMs);
+  await delay(lingerMs);
   const closed = new Promise<true>((resolve) => {
     http.close(() => resolve(true));
   });
@@ -26,16 +35,16 @@ export async function drain(runtime: Runtime, http: HttpServer, skipLinger: bool
 }
 
 /** Closes what the application registered, last first, then the adapters. One that fails or hangs does not stop the rest. */
-export async function closeResources(runtime: Runtime): Promise<boolean> {
+export async function closeResources(runtime: Runtime, limitMs = closeLimitMs): Promise<boolean> {
   const resources = [...runtime.server.closers].reverse();
   let isClean = true;
   for (const [name, close] of [...resources, ["adapters", () => runtime.close()] as const]) {
     try {
       const isClosed = await within(
-        closeMs,
+        limitMs,
         Promise.resolve(close()).then(() => true as const),
       );
-      if (!isClosed) throw new Error(`it took longer than ${closeMs} ms`);
+      if (!isClosed) throw new Error(`it took longer than ${limitMs} ms`);
     } catch (error) {
       isClean = false;
       runtime.log.error("shutdown.close_failed", {

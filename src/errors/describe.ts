@@ -90,10 +90,13 @@ function typed(error: unknown): Typed | undefined {
 
 function fieldsOf(fields: unknown): FieldError[] | undefined {
   if (!Array.isArray(fields)) return undefined;
-  return fields.slice(0, maxFields).map((field: Partial<FieldError> | undefined) => ({
-    field: bounded(String(field?.field), 200),
-    error: bounded(String(field?.error), 500),
-  }));
+  const sound: FieldError[] = [];
+  // By index: `slice` and `map` of a look-alike's array may be its own.
+  for (let index = 0; index < Math.min(fields.length, maxFields); index++) {
+    const field: Partial<FieldError> | null | undefined = fields[index];
+    sound.push({ field: bounded(String(field?.field), 200), error: bounded(String(field?.error), 500) });
+  }
+  return sound;
 }
 
 function headersOf(headers: unknown): Record<string, string> {

@@ -60,19 +60,30 @@ function utf8(bytes: Uint8Array): string {
 
 function json(text: string): unknown {
   assertShallow(text);
+  let value: unknown;
   try {
-    return JSON.parse(text, (_name, value) => withoutPrototype(value));
+    value = JSON.parse(text);
   } catch {
     throw new FrameworkError("malformed_request", "The body is not valid JSON");
   }
+  dropPrototypes(value);
+  return value;
 }
 
-/** Objects of a request have no prototype at any depth: `__proto__` is a name like any other. */
-function withoutPrototype(value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  const plain: Record<string, unknown> = Object.create(null);
-  for (const name of Object.keys(value)) plain[name] = (value as Record<string, unknown>)[name];
-  return plain;
+/**
+ * Takes the prototype from every object of a parsed body: `__proto__` is a name like any other.
+ * In place, not by a reviver: that one is called for each element and holds the event loop for a
+ * quarter of a second on a megabyte of `[0,0,...]`. The depth is bounded by `assertShallow`.
+ */
+function dropPrototypes(value: unknown): void {
+  if (typeof value !== "object" || value === null) return;
+  if (Array.isArray(value)) {
+    for (const element of value) dropPrototypes(element);
+    return;
+  }
+  // `JSON.parse` makes only own data properties, so `Object.values` finds `__proto__` too.
+  for (const member of Object.values(value)) dropPrototypes(member);
+  Object.setPrototypeOf(value, null);
 }
 
 /** Counts brackets outside of strings, before anything recursive sees the text. */

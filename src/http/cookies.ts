@@ -2,14 +2,17 @@ import type { ReplyCookie } from "./reply.ts";
 
 const maxCookies = 100;
 
-/** Reads a `cookie` header: prototype-free, the first of a name wins; what is malformed stays as it is. */
+/**
+ * Reads a `cookie` header: prototype-free, names in lower case, the first of a name wins, at most
+ * 100; a value with malformed percent-encoding stays as it is.
+ */
 export function parseCookies(header: string | undefined): Record<string, string> {
   const cookies: Record<string, string> = Object.create(null);
   let count = 0;
   for (const part of (header ?? "").split(";")) {
     const mark = part.indexOf("=");
     if (mark < 1) continue;
-    const name = part.slice(0, mark).trim();
+    const name = part.slice(0, mark).trim().toLowerCase();
     if (name === "" || name in cookies || ++count > maxCookies) continue;
     cookies[name] = decoded(
       part

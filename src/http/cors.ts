@@ -28,12 +28,12 @@ export function corsProblems(options: unknown): CorsProblem[] {
     message: `unknown option ${JSON.stringify(name)}`,
     fix: "known are origins, credentials, maxAgeSeconds",
   }));
-  if (origins !== "*" && !(Array.isArray(origins) && origins.every(isOrigin))) {
-    problems.push({
-      rule: "cors-origins",
-      message: "`origins` is not a list of origins",
-      fix: 'list them as ["https://app.example.com"], without a path',
-    });
+  if (origins !== "*") {
+    const fix = 'list them as ["https://app.example.com"], in lower case, without a path';
+    if (!Array.isArray(origins)) problems.push({ rule: "cors-origins", message: "`origins` is not a list of origins", fix });
+    else
+      for (const origin of origins.filter((origin) => !isOrigin(origin)))
+        problems.push({ rule: "cors-origins", message: `\`origins\` has ${shown(origin)}, which is no origin`, fix });
   }
   if (credentials !== undefined && typeof credentials !== "boolean") {
     problems.push({ rule: "cors-credentials", message: "`credentials` is not a boolean", fix: "use true or false" });
@@ -89,4 +89,8 @@ export function preflight(
 function isOrigin(value: unknown): boolean {
   if (typeof value !== "string" || !URL.canParse(value)) return false;
   return new URL(value).origin === value;
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : `a value of type ${typeof value}`;
 }

@@ -123,6 +123,50 @@ describe("an error", () => {
     expect(describeError(new Error("m".repeat(3_000)), production).log.data["message"]).toMatch(/1000 more\)$/);
   });
 
+  test("that carries the brand and anything else is described, and its response is JSON", () => {
+    const anything = fc.anything({ withBigInt: true, withNullPrototype: true, withSparseArray: true, withObjectString: true });
+    const anyText = fc.string({ unit: fc.nat(0xffff).map((code) => String.fromCharCode(code)) });
+    const lookAlike = fc.record(
+      {
+        status: fc.oneof(fc.integer({ min: 400, max: 599 }), anything),
+        code: fc.oneof(anyText, anything),
+        message: fc.oneof(anyText, anything),
+        headers: fc.oneof(fc.dictionary(fc.string(), anything), anything),
+        fields: fc.oneof(fc.array(anything), anything),
+        cause: anything,
+        stack: anything,
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(lookAlike, (members) => {
+        const { response } = errorResponse({ ...members, [errorBrand]: true }, facts);
+        const body = JSON.parse(String(response.body));
+
+        expect(response.status).toBeGreaterThanOrEqual(400);
+        expect(response.status).toBeLessThanOrEqual(599);
+        expect(body).toMatchObject({ error: expect.any(String), message: expect.any(String), requestId: "r1" });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("whose list of fields has methods of its own gives its fields all the same", () => {
+    const fields = Object.assign([{ field: "a", error: "b" }], { slice: () => [1n], map: () => 1n });
+    const lookAlike = { [errorBrand]: true, status: 422, code: "x", message: "m", fields };
+
+    expect(describeError(lookAlike, production).body.fields).toEqual([{ field: "a", error: "b" }]);
+  });
+
+  test("with a thousand fields gives the first hundred, bounded", () => {
+    const fields = Array.from({ length: 1_000 }, () => ({ field: "f".repeat(1_000), error: "e".repeat(1_000) }));
+    const described = describeError(new ValidationError(fields), production).body.fields;
+
+    expect(described).toHaveLength(100);
+    expect(described?.[0]?.field).toMatch(/^f{200}… \(800 more\)$/);
+    expect(described?.[0]?.error).toMatch(/^e{500}… \(500 more\)$/);
+  });
+
   test("is described whatever was thrown", () => {
     fc.assert(
       fc.property(
@@ -158,6 +202,35 @@ describe("the uniform response", () => {
     expect(errorResponse(error, { ...facts, head: true }).response.body).toBeUndefined();
   });
 
+  test("takes no header from an error that is the framework's to set, and joins what it varies on", () => {
+    const headers = {
+      "Set-Cookie": "a=1",
+      "transfer-encoding": "chunked",
+      connection: "close",
+      "content-length": "1",
+      "x-request-id": "mine",
+      "content-type": "text/html",
+      vary: "Cookie",
+      "retry-after": "5",
+    };
+    const { response } = errorResponse(new PipelineError("later", 503, { headers }), facts);
+
+    expect(response.headers).toEqual({
+      "content-type": "application/json; charset=utf-8",
+      "content-length": String(response.body?.toString().length),
+      vary: "Accept, Cookie",
+      "retry-after": "5",
+    });
+  });
+
+  test("as problem+json has the status's phrase for its title, or the code where there is none", () => {
+    const accept = "application/problem+json";
+    const title = (error: unknown) => JSON.parse(String(errorResponse(error, { ...facts, accept }).response.body)).title;
+
+    expect(title(new Error("x"))).toBe("Internal Server Error");
+    expect(title(new PipelineError("odd", 599))).toBe("pipeline_error");
+  });
+
   test.each([
     ["application/problem+json", true],
     ["text/html, Application/Problem+JSON;q=0.5", true],
@@ -174,7 +247,7 @@ describe("the uniform response", () => {
       error: "not_found",
       message: "file 7 not found",
       requestId: "r1",
-      ...(isProblem ? { type: "about:blank", title: "not_found", status: 404, detail: "file 7 not found" } : {}),
+      ...(isProblem ? { type: "about:blank", title: "Not Found", status: 404, detail: "file 7 not found" } : {}),
     });
   });
 });
@@ -215,6 +288,8 @@ describe("CORS", () => {
     [{ origins: ["https://a.example.com/path"] }, "cors-origins"],
     [{ origins: ["nonsense"] }, "cors-origins"],
     [{ origins: [7] }, "cors-origins"],
+    [{ origins: ["*"] }, "cors-origins"],
+    [{ origins: ["https://A.example.com"] }, "cors-origins"],
     [{}, "cors-origins"],
     [{ origins: "*", credentials: 1 }, "cors-credentials"],
     [{ origins: "*", maxAgeSeconds: -1 }, "cors-max-age"],
@@ -223,6 +298,15 @@ describe("CORS", () => {
     [null, "cors"],
   ])("options %j are a boot problem", (options, rule) => {
     expect(corsProblems(options)).toMatchObject([{ rule }]);
+  });
+
+  test("each origin that is none is named", () => {
+    const problems = corsProblems({ origins: ["https://a.example.com", "https://b.example.com/", 7] });
+
+    expect(problems.map(({ message }) => message)).toEqual([
+      '`origins` has "https://b.example.com/", which is no origin',
+      "`origins` has a value of type number, which is no origin",
+    ]);
   });
 
   test("sound options are none", () => {

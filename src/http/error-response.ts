@@ -1,6 +1,7 @@
 import type { Environment } from "../app/environment.ts";
 import { describeError, type ErrorDescription } from "../errors/describe.ts";
 import type { HttpResponse } from "./message.ts";
+import { ownHeaders } from "./response.ts";
 
 /** What the uniform response depends on beside the error. */
 export interface ErrorFacts {
@@ -19,13 +20,13 @@ export function errorResponse(
   const { status, headers: extra, body, log } = describeError(error, { requestId, environment });
   const isProblem = wantsProblem(accept);
   const text = JSON.stringify(
-    isProblem ? { type: "about:blank", title: body.error, status, detail: body.message, ...body } : body,
+    isProblem ? { type: "about:blank", title: phraseOf(status, body.error), status, detail: body.message, ...body } : body,
   );
   const headers = {
-    ...extra,
+    ...Object.fromEntries(Object.entries(extra).filter(([name]) => !ownHeaders.includes(name))),
     "content-type": isProblem ? "application/problem+json" : "application/json; charset=utf-8",
     "content-length": String(Buffer.byteLength(text)),
-    vary: "Accept",
+    vary: extra["vary"] === undefined ? "Accept" : `Accept, ${extra["vary"]}`,
   };
   return { response: { status, headers, cookies: [], body: head ? undefined : text }, log };
 }
@@ -41,4 +42,12 @@ function wantsProblem(accept = ""): boolean {
         type.trim() === "application/problem+json" && !parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
       );
     });
+}
+
+/**
+ * The title that RFC 9457 asks for beside `about:blank`: the status's own phrase. Asked of Node
+ * only here, because importing `node:http` costs a function's start more than all the rest.
+ */
+function phraseOf(status: number, otherwise: string): string {
+  return process.getBuiltinModule("node:http").STATUS_CODES[status] ?? otherwise;
 }

@@ -38,6 +38,7 @@ describe("the input of a request", () => {
   });
 
   test("never has a prototype, nor gives anything else one", () => {
+    const untouched = Object.getOwnPropertyNames(Object.prototype);
     const name = fc.oneof(fc.constantFrom("__proto__", "constructor", "prototype", "toString"), fc.string());
     fc.assert(
       fc.property(fc.dictionary(name, fc.jsonValue()), fc.array(fc.tuple(name, fc.string())), (body, pairs) => {
@@ -47,13 +48,14 @@ describe("the input of a request", () => {
         } catch (error) {
           if (!(error instanceof ValidationError) && !(error instanceof URIError)) throw error;
         }
-        expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+        expect(Object.getOwnPropertyNames(Object.prototype)).toEqual(untouched);
       }),
     );
     const hostile = read({
       bytes: bytes('{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}'),
     });
     expectPrototypeFree(hostile);
+    expect(JSON.stringify(hostile)).toMatch(/^\{"__proto__":\{"polluted":1\},"a":/);
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 });
@@ -89,6 +91,21 @@ describe("a body", () => {
     expect(() => parseBody(kind, type, typeof body === "string" ? bytes(body) : body)).toThrow(
       expect.objectContaining({ status }),
     );
+  });
+
+  test("has no prototype at any depth, in arrays neither", () => {
+    const parsed = parseBody("json", json, bytes('[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]'));
+
+    expectPrototypeFree(parsed !== undefined && "body" in parsed ? parsed.body : "no body");
+    expect(JSON.stringify(parsed)).toBe('{"body":[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]}');
+  });
+
+  test("of JSON that repeats a name has the last one's value, as JSON.parse decides", () => {
+    expect(structuredClone(parseBody("json", json, bytes('{"a":1,"a":2}')))).toEqual({ fields: { a: 2 } });
+  });
+
+  test("that is refused is not quoted in the refusal", () => {
+    expect(() => parseBody("json", json, bytes('{"password":"hunter2"'))).toThrow(/^The body is not valid JSON$/);
   });
 
   test("of 64 levels is read", () => {

@@ -27,7 +27,7 @@ const replyBrand = Symbol.for("keelson.reply");
 /** A handler's answer with a status, headers or cookies of its own. */
 export interface Reply<Body> extends ReplyOptions {
   readonly body: Body;
-  /** @internal */
+  // Stays in the declaration files: without the brand any `{ body }` would pass as a reply there.
   readonly [replyBrand]: true;
 }
 

@@ -10,8 +10,17 @@ export interface ResponseFacts {
   readonly development: boolean;
 }
 
-/** Headers that are the framework's to set. */
-const own = ["x-request-id", "content-length", "transfer-encoding", "connection", "set-cookie"];
+/** Headers that are the framework's to set, whether a result or an error brings them. */
+export const ownHeaders: readonly string[] = Object.freeze([
+  "x-request-id",
+  "content-length",
+  "transfer-encoding",
+  "connection",
+  "set-cookie",
+]);
+
+/** Statuses whose responses have no body (RFC 9110). */
+const bodiless = [204, 205, 304];
 
 /**
  * Turns what a handler returned into a response: a value is 200 JSON, `undefined` 204, a reply
@@ -30,14 +39,20 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
     headers,
     cookies: Object.entries(cookies ?? {}).map(([name, cookie]) => serializeCookie(name, cookie, facts)),
   };
-  if (body === undefined || status === 204 || status === 304) return { ...response, body: undefined };
+  if (body === undefined || bodiless.includes(status)) return { ...response, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
   if (!(content instanceof ReadableStream)) headers["content-length"] = String(Buffer.byteLength(content));
-  return { ...response, body: facts.head ? undefined : content };
+  return { ...response, body: facts.head ? discard(content) : content };
 }
 
 function wrapped(body: unknown): ReplyOptions & { readonly body: unknown } {
   return { body };
+}
+
+/** A stream that nobody will read is cancelled, so that what stands behind it is let go. */
+function discard(content: unknown): undefined {
+  // A failing cancel (the stream is locked, its source broken) changes nothing about the answer.
+  if (content instanceof ReadableStream) content.cancel().catch(() => undefined);
 }
 
 function checkedHeaders(given: Readonly<Record<string, string>> = {}): Record<string, string> {
@@ -46,13 +61,15 @@ function checkedHeaders(given: Readonly<Record<string, string>> = {}): Record<st
     const lower = name.toLowerCase();
     if (!/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(lower))
       throw new TypeError(`reply: header ${JSON.stringify(name)} has no valid name`);
-    if (own.includes(lower))
+    if (ownHeaders.includes(lower))
       throw new TypeError(
         `reply: header ${name} is set by keelson; leave it out${lower === "set-cookie" ? ", and use `cookies`" : ""}`,
       );
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(String(value)))
-      throw new TypeError(`reply: header ${name} has a character that a header cannot carry`);
-    headers[lower] = String(value);
+    if (typeof value !== "string")
+      throw new TypeError(`reply: header ${name} is of type ${typeof value}; give it text, or leave it out`);
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+      throw new TypeError(`reply: header ${name} has a character that a header cannot carry; encode it`);
+    headers[lower] = value;
   }
   return headers;
 }
@@ -82,11 +99,30 @@ function jsonText(body: unknown): string {
   try {
     text = JSON.stringify(body);
   } catch (error) {
-    throw new TypeError(
-      `the result cannot be written as JSON (${error instanceof Error ? error.message.split("\n")[0] : "it throws"}); return plain data`,
-      { cause: error },
-    );
+    throw new TypeError(`the result cannot be written as JSON (${reasonOf(error, body)}); return plain data`, { cause: error });
   }
   if (text === undefined) throw new TypeError(`the result is a ${typeof body}, which JSON does not have; return plain data`);
   return text;
+}
+
+/** Why `JSON.stringify` refused. A circle's own message names its path, over several lines; a BigInt's names nothing. */
+function reasonOf(error: unknown, body: unknown): string {
+  if (!(error instanceof Error)) return "it throws";
+  const reason = error.message.replaceAll(/\s+/g, " ");
+  const name = bigIntName(body);
+  return name === undefined || name === "" ? reason : `${reason}, at ${JSON.stringify(name)}`;
+}
+
+/** The name under which the first BigInt stands; `undefined` where there is none, or where it cannot be reached. */
+function bigIntName(body: unknown): string | undefined {
+  let found: string | undefined;
+  try {
+    JSON.stringify(body, (name, value) => {
+      if (typeof value === "bigint") found ??= name;
+      return value;
+    });
+  } catch {
+    // Expected: it failed before. What it passed on its way is what was wanted.
+  }
+  return found;
 }

@@ -58,7 +58,7 @@ describe("a route", () => {
     expect(["/config", "/config/x", "/log", "/settings", "/health/ready", "/metrics", "/openapi.json"].every(reservedPath)).toBe(
       true,
     );
-    expect(["/configs", "/logs", "/files/config", "/"].some(reservedPath)).toBe(false);
+    expect(["/configs", "/logs", "/files/config", "/", "", "config"].some(reservedPath)).toBe(false);
   });
 });
 

@@ -63,7 +63,8 @@ export function parseRoute(text: string): ParsedRoute | RouteProblem {
 
 /** Whether a path belongs to keelson's own routes. */
 export function reservedPath(path: string): boolean {
-  return reserved.includes(path.split("/")[1] ?? "");
+  const [, first] = path.split("/");
+  return first !== undefined && reserved.includes(first);
 }
 
 function quoted(value: unknown): string {

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { createRuntime, type RuntimeOptions } from "../app/runtime.ts";
+import { buildServer, type Server } from "../app/server.ts";
+import { startEmbeddedStack } from "../embedded/index.ts";
+import { bindAdapters } from "./adapters.ts";
+
+const directory = mkdtempSync(join(tmpdir(), "keelson-adapters-"));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const server = (environment: "development" | "production", endpoint?: string): Server =>
+  buildServer({ features: [], environment, ...(endpoint === undefined ? {} : { dynamodb: { endpoint } }) });
+const local = { NODE_ENV: "development", KEELSON_DIRECTORY: directory };
+const unreachable = {
+  AWS_REGION: "us-east-1",
+  AWS_ACCESS_KEY_ID: "x",
+  AWS_SECRET_ACCESS_KEY: "x",
+  AWS_ENDPOINT_URL: "http://127.0.0.1:9",
+};
+const open = (owner: Server, variables: Record<string, string>, binding: Pick<RuntimeOptions, "openAdapters">) =>
+  createRuntime(owner, { variables, ...binding }).adapters();
+
+test("development without an endpoint is the embedded stack, with a secret of its own, and it closes", async () => {
+  const owner = server("development");
+  const binding = await bindAdapters(owner, local);
+  const adapters = await open(owner, local, binding);
+
+  expect(binding.adapters).toEqual({ dynamodb: `embedded (${directory})` });
+  expect(binding.developmentSecret?.length).toBeGreaterThanOrEqual(32);
+  expect(await adapters.configRows.read([{ partition: "config#system", key: "a:config:b" }])).toEqual([undefined]);
+  await adapters.close();
+});
+
+test("an embedded stack whose tables cannot be made is stopped, and its directory let go", async () => {
+  const owner = server("development");
+  const broken = { ...local, KEELSON_TABLE_CONFIG: "x" }; // DynamoDB wants three characters
+  await expect(open(owner, broken, await bindAdapters(owner, broken))).rejects.toThrow(/3/);
+
+  await (await open(owner, local, await bindAdapters(owner, local))).close();
+});
+
+test("the directory is .keelson where none is named", async () => {
+  const before = process.cwd();
+  process.chdir(directory);
+  try {
+    expect((await bindAdapters(server("development"), { NODE_ENV: "development" })).adapters).toEqual({
+      dynamodb: "embedded (.keelson)",
+    });
+  } finally {
+    process.chdir(before);
+  }
+});
+
+test("an endpoint that is named wins, and its tables are created", async () => {
+  const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  try {
+    const owner = server("production");
+    const binding = await bindAdapters(owner, stack.env);
+    expect(binding).toMatchObject({ adapters: { dynamodb: stack.endpoint } });
+    expect(binding.developmentSecret).toBeUndefined();
+    await (await open(owner, stack.env, binding)).close();
+    const byOption = await bindAdapters(server("production", stack.endpoint), {});
+    expect(byOption.adapters).toEqual({ dynamodb: stack.endpoint });
+  } finally {
+    await stack.close();
+  }
+});
+
+test("production without an endpoint is the AWS account; an endpoint of AWS's is only checked", async () => {
+  expect((await bindAdapters(server("production"), {})).adapters).toEqual({ dynamodb: "aws" });
+  expect((await bindAdapters(server("development"), { ...local, AWS_LAMBDA_FUNCTION_NAME: "f" })).adapters).toEqual({
+    dynamodb: "aws",
+  });
+  const endpoint = "https://dynamodb.eu-central-1.amazonaws.com";
+  expect((await bindAdapters(server("production", endpoint), {})).adapters).toEqual({ dynamodb: endpoint });
+});
+
+test("a store that is not there is an error, and nothing stays open", async () => {
+  const owner = server("production");
+  const binding = await bindAdapters(owner, unreachable);
+
+  await expect(open(owner, { ...unreachable, AWS_MAX_ATTEMPTS: "1" }, binding)).rejects.toThrow();
+});
