@@ -21,9 +21,14 @@ export function serve(runtime: Runtime, request: HttpRequest): Promise<HttpRespo
   return runInScope(
     runtime,
     request,
-    async (scope) => finish(scope, request, await answer(scope, request, runtime.routes)),
-    (error, scope) => finish(scope, request, fail(scope, request, error)),
+    async (scope) => finished(scope, request, await answer(scope, request, runtime.routes)),
+    (error, scope) => finished(scope, request, fail(scope, request, error)),
   );
+}
+
+function finished(scope: RequestScope, request: HttpRequest, response: HttpResponse): HttpResponse {
+  finish(scope, request, response.headers);
+  return response;
 }
 
 /**
@@ -98,12 +103,16 @@ export function fail(scope: RequestScope, request: FailedRequest, error: unknown
   return response;
 }
 
-/** The headers that every response carries. */
-export function finish(scope: RequestScope, request: Pick<HttpRequest, "headers">, response: HttpResponse): HttpResponse {
+/** Adds the headers that every response carries. */
+export function finish(
+  scope: RequestScope,
+  request: Pick<HttpRequest, "headers">,
+  headers: Record<string, string>,
+): Record<string, string> {
   const { cors } = scope.runtime.server.options;
-  response.headers["x-request-id"] = scope.context.requestId;
-  if (cors !== undefined) addHeaders(response.headers, corsHeaders(cors, request.headers));
-  return response;
+  headers["x-request-id"] = scope.context.requestId;
+  if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
+  return headers;
 }
 
 async function authorize(scope: RequestScope, request: HttpRequest, rule: AccessRule): Promise<User> {

@@ -186,6 +186,36 @@ test("what a middleware throws is the uniform response too", async () => {
   expect(JSON.parse((await invoke(http, event("GET", "/parts/1"))).body ?? "")).toMatchObject({ error: "not_found" });
 });
 
+test("an event with only what has to be there is read, and an empty stage path is the root", async () => {
+  const bare = { version: "2.0", rawPath: "/dev", requestContext: { stage: "dev", http: { method: "GET" } } };
+  const stageless = { version: "2.0", rawPath: "/parts/1", requestContext: { http: { method: "HEAD" } } };
+
+  expect((await invoke(lambdaHttp(build()), bare as never)).statusCode).toBe(404);
+  expect(await invoke(lambdaHttp(build()), stageless as never)).toMatchObject({
+    statusCode: 200,
+    headers: { "content-length": expect.any(String) },
+  });
+  const post = {
+    version: "2.0",
+    rawPath: "/parts",
+    headers: { "x-none": undefined },
+    requestContext: { http: { method: "POST" }, authorizer: { lambda: "text" } },
+  };
+  expect((await invoke(lambdaHttp(build()), post as never)).statusCode).toBe(201);
+});
+
+test("an error that answers a HEAD request has no body", async () => {
+  const { statusCode, body } = await invoke(lambdaHttp(build()), event("HEAD", "/missing"));
+
+  expect([statusCode, body]).toEqual([404, undefined]);
+});
+
+test("an early answer may have a status and nothing else, or headers that are no text", async () => {
+  const http = lambdaHttp(build()).before(() => ({ statusCode: 200, headers: { "X-Count": 1 } }));
+
+  expect(await invoke(http, event("GET", "/x"))).toMatchObject({ statusCode: 200, headers: { "x-count": "1" } });
+});
+
 test("concurrent invocations in one environment stay apart", async () => {
   const http = lambdaHttp(build());
   const ids = Array.from({ length: 200 }, (_, index) => `request-${index}`);

@@ -67,15 +67,14 @@ const codec: EventCodec<HttpApiEvent, HttpApiResult> = {
   },
   finish: (result, scope, event) => {
     const { statusCode, headers = {}, ...rest } = structured(result);
-    const response = { status: statusCode ?? 200, headers: textHeaders(headers), cookies: [], body: undefined };
-    finish(scope, { headers: headersOf(event) }, response);
-    return { ...rest, statusCode: response.status, headers: response.headers };
+    const finished = finish(scope, { headers: headersOf(event) }, textHeaders(headers));
+    return { ...rest, statusCode, headers: finished };
   },
 };
 
 /** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
-function structured(result: HttpApiResult | string | undefined): HttpApiResult {
-  if (typeof result === "object" && result !== null && result.statusCode !== undefined) return result;
+function structured(result: HttpApiResult | string | undefined): HttpApiResult & { readonly statusCode: number } {
+  if (typeof result === "object" && result?.statusCode !== undefined) return { ...result, statusCode: result.statusCode };
   const body = typeof result === "string" ? result : JSON.stringify(result);
   return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };
 }

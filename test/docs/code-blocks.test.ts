@@ -1,0 +1,88 @@
+import { existsSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { expect, test } from "vitest";
+import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
+import { allBlocks, type CodeBlock, codeBlocks, placeOf, root } from "./markdown.ts";
+
+const blocks = allBlocks();
+const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
+
+test("every block is in a language that is checked", () => {
+  // ts is compiled, json parsed, sh looked up below; console is run by the sessions, text is held against the folders.
+  const known = ["ts", "json", "sh", "console", "text"];
+
+  expect(blocks.filter(({ language }) => !known.includes(language)).map(placeOf)).toEqual([]);
+  expect(blocks.length).toBeGreaterThan(30);
+});
+
+test("every ts block compiles", async () => {
+  const written = writeBlocks(inLanguage("ts"));
+  try {
+    expect(await compileErrors(written)).toEqual([]);
+  } finally {
+    written.remove();
+  }
+});
+
+test("a ts block that does not compile is reported with document and line", async () => {
+  const text = [
+    "# Title",
+    "```ts",
+    "// first.ts",
+    "export const a: number = 1;",
+    "```",
+    "```ts",
+    'import { a } from "./first.ts";',
+    "",
+    "export const b: string = a;",
+    "```",
+  ];
+  const written = writeBlocks(codeBlocks("docs/broken.md", text.join("\n")));
+  try {
+    expect(await compileErrors(written)).toEqual([expect.stringMatching(/^docs\/broken\.md:9: error TS2322: Type 'number'/)]);
+  } finally {
+    written.remove();
+  }
+});
+
+test("a block that is not closed is reported, since all that follows would go unchecked", () => {
+  expect(() => codeBlocks("docs/open.md", "text\n```ts\nconst a = 1;\n")).toThrow("docs/open.md:3: the block is not closed");
+});
+
+test("every json block parses", () => {
+  expect(inLanguage("json").flatMap((block) => (parses(block.code) ? [] : [placeOf(block)]))).toEqual([]);
+});
+
+test("every sh line is a command that is there", () => {
+  const unknown = inLanguage("sh").flatMap((block) =>
+    block.code.split("\n").flatMap((line, index) => {
+      const place = placeOf({ ...block, line: block.line + index });
+      return line.split("&&").every((command) => isKnown(command.trim().split(/\s+/), block)) ? [] : [`${place}: ${line}`];
+    }),
+  );
+
+  expect(unknown).toEqual([]);
+});
+
+const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
+
+function isKnown([program, ...words]: readonly string[], block: CodeBlock): boolean {
+  const [first = "", second = ""] = words.filter((word) => !word.startsWith("-"));
+  if (program === "npm") return first === "ci" || first in scripts || (first === "run" && second in scripts);
+  // A Node of the repository runs a file of it, or one that the document gives, with an environment file that is there.
+  if (program !== "npx" || first !== "node") return false;
+  const envFile = words.map((word) => /^--env-file=(.*)/.exec(word)?.[1]).find((path) => path !== undefined);
+  const isThere =
+    existsSync(join(root, second)) ||
+    blocks.some((other) => other.document === block.document && nameOf(other) === basename(second));
+  return isThere && (envFile === undefined || existsSync(join(root, envFile)));
+}
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,72 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join, relative } from "node:path";
+import { type CodeBlock, placeOf, root } from "./markdown.ts";
+
+/** Code blocks, written to files below the repository, where they find its packages. */
+export interface WrittenBlocks {
+  readonly directory: string;
+  readonly files: readonly { readonly path: string; readonly block: CodeBlock }[];
+  remove(): void;
+}
+
+/**
+ * Writes each block to a file. One that begins with a comment such as `// files.ts` is called so, and
+ * the other blocks of its document can import it.
+ *
+ * @throws Error where two blocks of a document have the same name.
+ */
+export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
+  mkdirSync(join(root, ".keelson"), { recursive: true, mode: 0o700 }); // git leaves it alone
+  const directory = mkdtempSync(join(root, ".keelson", "docs-check-"));
+  const files = blocks.map((block) => {
+    const folder = join(directory, block.document.replaceAll("/", "-"));
+    mkdirSync(folder, { recursive: true });
+    const path = join(folder, nameOf(block) ?? `line-${block.line}.ts`);
+    try {
+      writeFileSync(path, `${block.code}\n`, { flag: "wx" });
+    } catch (cause) {
+      throw new Error(`${placeOf(block)}: another block of the document is called ${nameOf(block)}`, { cause });
+    }
+    return { path, block };
+  });
+  return { directory, files, remove: () => rmSync(directory, { recursive: true, force: true }) };
+}
+
+/** The name that a block gives itself in its first line. */
+export function nameOf({ code }: Pick<CodeBlock, "code">): string | undefined {
+  return /^\/\/ ([\w.-]+\.ts)\n/.exec(code)?.[1];
+}
+
+/** Compiles the blocks as strictly as the repository is compiled; each error names document and line. */
+export async function compileErrors({ directory, files }: WrittenBlocks): Promise<string[]> {
+  const config = join(directory, "tsconfig.json");
+  writeFileSync(
+    config,
+    JSON.stringify({
+      extends: relative(directory, join(root, "tsconfig.json")).replaceAll("\\", "/"),
+      compilerOptions: { moduleDetection: "force" },
+      include: [],
+      files: files.map(({ path }) => path),
+    }),
+  );
+  const compiler = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
+  const child = spawn(process.execPath, [compiler, "-p", config, "--pretty", "false"], { cwd: directory });
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  const [exitCode] = await once(child, "close");
+  const lines = output.split("\n").filter((line) => line.trim() !== "");
+  if (exitCode !== 0 && lines.length === 0) return [`the compiler exited with ${exitCode}`];
+  return lines.map((line) => located(line, directory, files));
+}
+
+/** `line-7.ts(2,1): error …` becomes `README.md:8: error …`; what belongs to no block stays as it is. */
+function located(line: string, directory: string, files: WrittenBlocks["files"]): string {
+  const [, path = "", row, message] = /^(.+?)\((\d+),\d+\): (.*)$/.exec(line) ?? [];
+  const block = files.find((file) => file.path === join(directory, path) || file.path === path)?.block;
+  return block === undefined ? line : `${placeOf({ document: block.document, line: block.line + Number(row) - 1 })}: ${message}`;
+}

@@ -1,0 +1,71 @@
+import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { errorCodes } from "keelson";
+import { expect, test } from "vitest";
+import { allBlocks, documents, root, tableUnder, textOf } from "./markdown.ts";
+
+const sources = globSync(["src/**/*.ts", "examples/**/*.{ts,env}"], { cwd: root })
+  .filter((path) => !path.endsWith(".test.ts"))
+  .map((path) => readFileSync(join(root, path), "utf8"))
+  .join("\n");
+
+test("the table of error codes is the one in code", () => {
+  const documented = tableUnder("docs/errors-and-logs.md", "Codes").map(([code, status]) => [code, Number(status)]);
+
+  expect(documented.sort()).toEqual(Object.entries(errorCodes).sort());
+});
+
+test("every environment variable that a document names is read somewhere, and every one of ours is documented", () => {
+  const names = /\b(?:KEELSON|AWS|LOG|POWERTOOLS)_[A-Z_]+[A-Z]\b|\bNO_COLOR\b/g;
+  const named = new Set(documents.flatMap((document) => textOf(document).match(names) ?? []));
+  const ours = new Set(sources.match(/\bKEELSON_[A-Z_]+[A-Z]\b/g));
+  const table = tableUnder("docs/hosts.md", "Environment variables").flatMap(([variables = ""]) => variables.match(names) ?? []);
+  const isRead = (name: string) => sources.includes(name) || name.startsWith("KEELSON_TABLE_");
+
+  expect([...named].filter((name) => !isRead(name))).toEqual([]);
+  expect([...ours].filter((name) => !table.some((documented) => name.startsWith(documented)))).toEqual([]);
+});
+
+test("every link to a file of the repository leads to one", () => {
+  const broken = documents.flatMap((document) =>
+    [...textOf(document).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target = ""]) => {
+      const path = target.replace(/#.*$/, "");
+      return /^https?:/.test(target) || path === "" || existsSync(join(root, dirname(document), path))
+        ? []
+        : [`${document}: ${target}`];
+    }),
+  );
+
+  expect(broken).toEqual([]);
+});
+
+test("every public function is in a document", () => {
+  const exported = globSync(["src/index.ts", "src/{lambda,container,testing}/index.ts"], { cwd: root }).flatMap((path) =>
+    // Types are found by those who use the functions.
+    [...readFileSync(join(root, path), "utf8").matchAll(/^export \{([^}]*)\}/gm)].flatMap(([, names = ""]) =>
+      names
+        .split(",")
+        .map((name) => name.trim())
+        .filter((name) => name !== "" && !name.startsWith("type ")),
+    ),
+  );
+  const text = documents
+    .filter((document) => document !== "CHANGELOG.md")
+    .map(textOf)
+    .join("\n");
+
+  expect(exported.length).toBeGreaterThan(20);
+  expect(exported.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
+});
+
+test("the plan of folders in AGENTS.md is that of src/", () => {
+  const [plan] = allBlocks().filter(({ document, language }) => document === "AGENTS.md" && language === "text");
+  const folders = [...(plan?.code ?? "").matchAll(/^ {2}([a-z]+)\/ /gm)].map(([, name]) => name).sort();
+
+  expect(folders).toEqual(
+    readdirSync(join(root, "src"), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name)
+      .sort(),
+  );
+});
