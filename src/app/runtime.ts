@@ -6,8 +6,7 @@ import { createRequestIds } from "../context/request-id.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import type { AuthOptions } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
-import type { Logger } from "../log/logger.ts";
-import { createServerLogger } from "../log/server-logger.ts";
+import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
@@ -40,7 +39,7 @@ export interface Runtime {
   readonly server: ServerInternals;
   readonly environment: Environment;
   readonly clock: Clock;
-  readonly log: Logger;
+  readonly log: ServerLogger;
   readonly routes: RouteTable<HandlerDeclaration>;
   readonly resolver: ConfigResolver;
   readonly authenticator: Authenticator;

@@ -1,3 +1,4 @@
+import { Logger as PowertoolsLogger } from "@aws-lambda-powertools/logger";
 import { expect, test } from "vitest";
 import { createTenantConfig } from "../config/declaration.ts";
 import { BootError } from "../errors/boot.ts";
@@ -42,6 +43,12 @@ test("every problem of features, options and overrides is reported at once", () 
     r.query("item.slash", { route: "GET items", access: access.everyone, handler: () => 1 });
     r.query("item.reserved", { route: "GET /health/mine", access: access.everyone, handler: () => 1 });
     r.table("Bad Name", {});
+    r.table("nothing");
+    r.table("sorted", { partitionKey: "pk", sortKey: 7 });
+    r.query("item.nothing");
+    r.query("item.schema", { input: "text", output: () => 1, handler: () => 1 });
+    r.query(7, { handler: () => 1 });
+    r.config();
     r.config({});
     r.config({
       keys: { raw: { default: 1 }, far: createTenantConfig("number", { default: 0, bounds: { min: 1, max: 2 } }) },
@@ -49,7 +56,7 @@ test("every problem of features, options and overrides is reported at once", () 
     });
   });
   const rules = problemsOf({
-    features: [hello, hello, broken, {} as never],
+    features: [hello, hello, broken, {} as never, null as never, 7 as never],
     config: { "hello:config:unknown": 1 },
     surprise: 1,
     basePath: "api/",
@@ -66,6 +73,13 @@ test("every problem of features, options and overrides is reported at once", () 
     "hello.greeting.show duplicate-handler",
     "hello:config:greeting-limit duplicate-key",
     "features[3] not-a-feature",
+    "features[4] not-a-feature",
+    "features[5] not-a-feature",
+    "table nothing table-keys",
+    "table sorted table-keys",
+    "Broken Feature.item.nothing handler",
+    "Broken Feature.item.schema schema",
+    "Broken Feature.7 handler-name",
     "Broken Feature feature-name",
     "Broken Feature.noEntity handler-name",
     "Broken Feature.noEntity handler",
@@ -99,6 +113,23 @@ test("every problem of features, options and overrides is reported at once", () 
   expect(rules.some((rule) => rule.startsWith("hello:config:unknown "))).toBe(true);
   expect(rules.some((rule) => rule.startsWith("auth"))).toBe(true);
   expect(rules.some((rule) => rule.startsWith("cors"))).toBe(true);
+});
+
+test("sound options are no problem", () => {
+  const options: ServerOptions = {
+    features: [hello],
+    basePath: "",
+    environment: "test",
+    dynamodb: { prefix: "my-app", endpoint: "http://127.0.0.1:8000" },
+    log: { level: "warn", redact: ["user.email", "*.card"], powertools: new PowertoolsLogger() },
+    limits: { bodyBytes: 0 },
+    auth: { secret: "s".repeat(32) },
+    cors: { origins: "*" },
+  };
+
+  expect(problemsOf(options)).toEqual([]);
+  expect(problemsOf({ features: [], basePath: "/api/v1", config: undefined, log: undefined })).toEqual([]);
+  expect(problemsOf({ features: [], basePath: null, config: 7 }).length).toBe(3);
 });
 
 test.each([

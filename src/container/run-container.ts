@@ -48,7 +48,8 @@ export async function runContainer(server: Server, options: ContainerOptions = {
   } catch (error) {
     const { log } = describeError(error, { requestId: "", environment: state.environment });
     const report = runtime?.log ?? createRuntime(server, { variables, openAdapters: () => Promise.reject(error) }).log;
-    report.error("server.start_failed", log.data);
+    const { error: _code, status: _status, ...reasons } = log.data;
+    report.error("server.start_failed", reasons);
     await runtime?.close().catch(() => {});
     process.exit(1);
   }

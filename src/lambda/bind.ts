@@ -2,11 +2,12 @@ import { type Adapters, createRuntime, type Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { openAwsAdapters } from "../aws/adapters.ts";
 
-/** The runtime of a server in a Lambda function: bound from the environment, once a process. */
+/** The runtime of a server for one invocation: bound from the environment, once a process. */
 export function lambdaRuntime(server: Server): Runtime {
   const state = serverInternals(server);
   state.started = true;
   state.runtime ??= createRuntime(server, { variables: process.env, openAdapters: open });
+  state.runtime.log.refreshSampling();
   return state.runtime;
 }
 

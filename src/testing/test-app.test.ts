@@ -1,4 +1,5 @@
 import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../app/feature.ts";
@@ -12,6 +13,15 @@ import { lambdaHttp } from "../lambda/http-handler.ts";
 import { startTestApp, type TestApp } from "./test-app.ts";
 
 const ann = { id: "ann", tenantId: "acme", roles: ["editor"] };
+
+/** A schema whose issues have no path, or one of objects, as some libraries give them. */
+const whole: StandardSchemaV1<number> = {
+  "~standard": {
+    version: 1,
+    vendor: "test",
+    validate: () => ({ issues: [{ message: "whole" }, { message: "part", path: [{ key: "a" }, 0] }] }),
+  },
+};
 
 const notes = defineFeature("notes", (r) => {
   const config = r.config({
@@ -56,6 +66,10 @@ const notes = defineFeature("notes", (r) => {
   r.query("note.unknown-key", {
     handler: (ctx) => ctx.config({ id: "notes:config:stranger", definition: stranger.definition } as never),
   });
+  r.query("note.no-handle", { handler: (ctx) => ctx.config(undefined as never) });
+  r.query("note.plain", { handler: async (ctx) => (await ctx.query("notes.note.value" as never, {} as never)) as never });
+  r.query("note.value", { input: z.object({}), handler: async () => ({ plain: true }) });
+  r.query("note.whole", { output: whole, handler: async () => 1 as never });
   r.query("note.unknown-query", { handler: (ctx) => ctx.query("notes.note.create" as never, {} as never) });
   r.query("note.slow-read", {
     route: "GET /notes/slow",
@@ -250,11 +264,14 @@ describe("faults", () => {
 describe("a ctx", () => {
   test("of a handler whose result does not fit its output schema fails, naming handler and paths", async () => {
     await expect(app.call("notes.note.wrong")).rejects.toThrow(/notes\.note\.wrong: .*a: .*b\.c: /);
+    await expect(app.call("notes.note.whole")).rejects.toThrow(/\(whole; a\.0: part\)/);
+    expect(await app.call("notes.note.plain")).toEqual({ plain: true });
     await expect(app.call("notes.note.bad")).rejects.toThrow(/notes\.note\.bad: the result does not fit/);
   });
 
   test("knows only keys and queries of its own server", async () => {
     await expect(app.call("notes.note.unknown-key")).rejects.toThrow(/notes:config:stranger is declared by no feature/);
+    await expect(app.call("notes.note.no-handle")).rejects.toThrow(/undefined is declared by no feature/);
     await expect(app.call("notes.note.unknown-query")).rejects.toThrow(/declares the query notes.note.create/);
   });
 
@@ -268,6 +285,19 @@ describe("a ctx", () => {
     expect(await response).toBe("gone");
     await expect.poll(() => app.logs.map(({ msg }) => msg)).toContain("request.aborted");
     expect(app.calls["GetItem"] ?? 0).toBe(before);
+  });
+
+  test("of a request whose ID is not acceptable has one of its own, and the log says how long the other was", async () => {
+    const response = await app.fetch("/notes/config", { as: ann, headers: { "x-request-id": "no spaces, please" } });
+
+    expect(response.headers.get("x-request-id")).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+    expect(app.logs).toContainEqual(expect.objectContaining({ level: "warn", msg: "request_id.rejected", length: 17 }));
+  });
+
+  test("never comes to be for a path that cannot be decoded", async () => {
+    const response = await app.fetch("/notes/%zz", { as: ann });
+
+    expect([response.status, await response.json()]).toMatchObject([400, { error: "malformed_request" }]);
   });
 
   test("has a db that the SDK's paginators take for a client", async () => {
