@@ -44,6 +44,8 @@ test("every problem of features, options and overrides is reported at once", () 
     r.query("item.reserved", { route: "GET /health/mine", access: access.everyone, handler: () => 1 });
     r.table("Bad Name", {});
     r.table("nothing");
+    r.table("unkeyed", { partitionKey: "" });
+    r.table("unsorted", { partitionKey: "pk", sortKey: "" });
     r.table("sorted", { partitionKey: "pk", sortKey: 7 });
     r.query("item.nothing");
     r.query("item.schema", { input: "text", output: () => 1, handler: () => 1 });

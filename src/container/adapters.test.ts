@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { createRuntime, type RuntimeOptions } from "../app/runtime.ts";
 import { buildServer, type Server } from "../app/server.ts";
 import { startEmbeddedStack } from "../embedded/index.ts";
-import { bindAdapters } from "./adapters.ts";
+import { bindAdapters, tableMode } from "./adapters.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "keelson-adapters-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
@@ -75,6 +75,12 @@ test("production without an endpoint is the AWS account; an endpoint of AWS's is
   });
   const endpoint = "https://dynamodb.eu-central-1.amazonaws.com";
   expect((await bindAdapters(server("production", endpoint), {})).adapters).toEqual({ dynamodb: endpoint });
+});
+
+test("tables are created on any endpoint but AWS's, where they belong to the deployment", () => {
+  expect(tableMode("http://localhost:4566")).toBe("create");
+  expect(tableMode("https://dynamodb.eu-central-1.amazonaws.com")).toBe("check");
+  expect(tableMode("https://amazonaws.com.example.com")).toBe("create");
 });
 
 test("a store that is not there is an error, and nothing stays open", async () => {

@@ -25,7 +25,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
     return {
       ...secret,
       adapters: { dynamodb: endpoint },
-      openAdapters: (runtime) => openChecked(runtime, variables, isAws(endpoint) ? "check" : "create"),
+      openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
     };
   }
   if (!isLocal) {
@@ -87,6 +87,7 @@ function requiredTables(runtime: Runtime) {
   }));
 }
 
-function isAws(endpoint: string): boolean {
-  return new URL(endpoint).hostname.endsWith(".amazonaws.com");
+/** What becomes of tables that are missing behind an endpoint. */
+export function tableMode(endpoint: string): "create" | "check" {
+  return new URL(endpoint).hostname.endsWith(".amazonaws.com") ? "check" : "create";
 }

@@ -46,6 +46,12 @@ const probe = defineFeature("probe", (r) => {
     access: access.everyone,
     handler: async () => reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
   });
+  const failing = () => new ReadableStream({ pull: (controller) => controller.error(new Error("the source failed")) });
+  r.query("stream.failing", {
+    route: "GET /failing",
+    access: access.everyone,
+    handler: async () => reply(failing(), { headers: { "content-type": "text/plain" } }),
+  });
   r.query("stream.broken", {
     route: "GET /broken",
     access: access.everyone,
@@ -105,6 +111,13 @@ test("text, streams and cookies go out; HEAD has the headers only", async () => 
   expect((await get("/cookie", { method: "POST" })).headers.getSetCookie()).toHaveLength(2);
   const head = await get("/text", { method: "HEAD" });
   expect([head.headers.get("content-length"), await head.text()]).toEqual(["4", ""]);
+});
+
+test("OPTIONS says what is allowed, and a token that is none leaves the caller of an open route anonymous", async () => {
+  const { get } = await serving();
+
+  expect((await get("/text", { method: "OPTIONS" })).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
+  expect((await get("/text", { headers: { authorization: "Bearer x.y.z" } })).status).toBe(200);
 });
 
 test("a body arrives whole, in one chunk or in several, and every request carries a signal", async () => {
@@ -207,14 +220,17 @@ test("a client that goes away aborts the handler, and that is no error", async (
     .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", handler: "probe.time.wait" }));
 });
 
-test("a stream that breaks is cut off and logged", async () => {
+test.each([
+  ["/broken", "no error at all"],
+  ["/failing", "the source failed"],
+])("a stream that breaks is cut off and logged (%s)", async (path, message) => {
   const { get, logs } = await serving();
-  const outcome = await get("/broken")
+  const outcome = await get(path)
     .then((response) => response.text())
     .catch(() => "cut off");
 
   expect(outcome).toBe("cut off");
-  await expect.poll(() => logs).toContainEqual(expect.objectContaining({ msg: "response.cut_off", message: "no error at all" }));
+  await expect.poll(() => logs).toContainEqual(expect.objectContaining({ msg: "response.cut_off", message }));
 });
 
 test("draining: every response asks the client to close, and the server ends when none is in flight", async () => {

@@ -188,9 +188,11 @@ test("what a middleware throws is the uniform response too", async () => {
 
 test("an event with only what has to be there is read, and an empty stage path is the root", async () => {
   const bare = { version: "2.0", rawPath: "/dev", requestContext: { stage: "dev", http: { method: "GET" } } };
+  const pathless = { version: "2.0", requestContext: { http: { method: "GET" } } };
   const stageless = { version: "2.0", rawPath: "/parts/1", requestContext: { http: { method: "HEAD" } } };
 
   expect((await invoke(lambdaHttp(build()), bare as never)).statusCode).toBe(404);
+  expect((await invoke(lambdaHttp(build()), pathless as never)).statusCode).toBe(404);
   expect(await invoke(lambdaHttp(build()), stageless as never)).toMatchObject({
     statusCode: 200,
     headers: { "content-length": expect.any(String) },

@@ -108,6 +108,18 @@ describe("a test app", () => {
     );
   });
 
+  test("refuses a caller whom the route does not allow, and the log says whose request it was", async () => {
+    const response = await app.fetch("/notes", { as: { ...ann, roles: ["reader"] }, body: { text: "a" } });
+
+    expect([response.status, await response.json()]).toMatchObject([
+      403,
+      { error: "access_denied", message: "Access denied: roles(editor)" },
+    ]);
+    expect(app.logs).toContainEqual(
+      expect.objectContaining({ msg: "request.failed", status: 403, userId: "ann", tenantId: "acme" }),
+    );
+  });
+
   test("sends a string body as it is", async () => {
     const response = await app.fetch("/notes", { as: ann, body: "{", headers: { "content-type": "application/json" } });
 

@@ -233,6 +233,6 @@ function partitionOf(scope: ConfigScope, tenantId: string | undefined, userId: s
   return userPartition(tenantId, userId);
 }
 
-function credentialsOf(env: Readonly<Record<string, string>>) {
-  return { accessKeyId: env["AWS_ACCESS_KEY_ID"] ?? "test", secretAccessKey: env["AWS_SECRET_ACCESS_KEY"] ?? "test" };
+function credentialsOf({ AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" }: Readonly<Record<string, string>>) {
+  return { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
 }

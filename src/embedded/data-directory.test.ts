@@ -1,0 +1,86 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createDataDirectory, isAlive, openExclusively } from "./data-directory.ts";
+
+vi.mock("node:fs", async (importOriginal) => {
+  const fs = await importOriginal<typeof import("node:fs")>();
+  return { ...fs, writeFileSync: vi.fn(fs.writeFileSync) };
+});
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "keelson-directory-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const here = { pid: process.pid, parentPid: process.ppid };
+const locked = () =>
+  Promise.reject(
+    new Error("Database failed to open", { cause: Object.assign(new Error("IO error: lock"), { code: "LEVEL_LOCKED" }) }),
+  );
+const holderFile = (content: unknown) => writeFileSync(join(directory, "holder.json"), JSON.stringify(content));
+
+async function deadPid(): Promise<number> {
+  const child = spawn(process.execPath, ["-e", ""]);
+  await once(child, "exit");
+  return child.pid ?? Number.NaN;
+}
+
+test("who opens a directory is written down in it", async () => {
+  expect(await openExclusively(directory, here, async () => "opened")).toBe("opened");
+  expect(JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"))).toEqual(here);
+});
+
+test("a directory that a living process holds is refused at once, naming both", async () => {
+  holderFile({ pid: process.pid, parentPid: process.ppid });
+  await expect(openExclusively(directory, here, locked)).rejects.toThrow(
+    `The data directory ${directory} is in use by process ${process.ppid} (its store is process ${process.pid}): stop that one first`,
+  );
+});
+
+test("a holder whose parent is gone is waited for", async () => {
+  holderFile({ pid: process.pid, parentPid: await deadPid() });
+  let attempts = 0;
+  const opened = await openExclusively(directory, here, () => (++attempts < 3 ? locked() : Promise.resolve(attempts)));
+  expect(opened).toBe(3);
+});
+
+test.each([undefined, {}, { pid: 1 }, { pid: "1", parentPid: 1 }])(
+  "a holder written down as %j is another process",
+  async (content) => {
+    if (content !== undefined) holderFile(content);
+    await expect(openExclusively(directory, here, locked, 10)).rejects.toThrow(
+      "is in use by another process: stop that one first",
+    );
+  },
+);
+
+test("an error that is not about the lock is passed on", async () => {
+  const fault = new Error("disk full");
+  await expect(openExclusively(directory, here, () => Promise.reject(fault))).rejects.toBe(fault);
+});
+
+test("a directory is created for its owner and may be there already", () => {
+  const nested = join(directory, "a", "b");
+  createDataDirectory(nested);
+  createDataDirectory(nested);
+  expect(readFileSync(join(nested, ".gitignore"), "utf8")).toBe("*\n");
+});
+
+test("a directory that cannot be created or written is an error", () => {
+  writeFileSync(join(directory, "file"), "");
+  expect(() => createDataDirectory(join(directory, "file"))).toThrow("EEXIST");
+  vi.mocked(writeFileSync).mockImplementationOnce(() => {
+    throw Object.assign(new Error("ENOSPC: no space left on device"), { code: "ENOSPC" });
+  });
+  expect(() => createDataDirectory(directory)).toThrow("ENOSPC");
+});
+
+test("a process is alive until it has ended", async () => {
+  expect(isAlive(process.pid)).toBe(true);
+  expect(isAlive(await deadPid())).toBe(false);
+});

@@ -1,0 +1,86 @@
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** A process that works on a data directory, written down for the message to another one. */
+export interface DirectoryHolder {
+  readonly pid: number;
+  /** The process that started it, which is the one that people know. */
+  readonly parentPid: number;
+}
+
+/** Creates a data directory that only its owner can read and that git leaves alone. */
+export function createDataDirectory(directory: string): void {
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  try {
+    writeFileSync(join(directory, ".gitignore"), "*\n", { flag: "wx" });
+  } catch (error) {
+    if (!hasCode(error, "EEXIST")) throw error;
+  }
+}
+
+/**
+ * Opens a directory's database for this process alone. The lock is LevelDB's own: the operating
+ * system's lock on a file, which ends with the process that holds it, so nothing can go stale
+ * and nobody has to delete it. `holder.json` only names its holder for the message.
+ *
+ * @throws Error naming the directory and its holder where another process has it. One whose
+ * parent is gone is on its way out, and is waited for, 5 seconds by default.
+ */
+export async function openExclusively<Opened>(
+  directory: string,
+  holder: DirectoryHolder,
+  open: () => Promise<Opened>,
+  patienceMs = 5000,
+): Promise<Opened> {
+  const path = join(directory, "holder.json");
+  const deadline = Date.now() + patienceMs;
+  for (;;) {
+    try {
+      const opened = await open();
+      writeFileSync(path, JSON.stringify(holder));
+      return opened;
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      const other = readHolder(path);
+      if (Date.now() >= deadline || (other !== undefined && isAlive(other.pid) && isAlive(other.parentPid))) {
+        throw inUse(directory, other, error);
+      }
+      await delay(50);
+    }
+  }
+}
+
+/** Whether a process with this id exists. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return hasCode(error, "EPERM"); // it exists and is somebody else's
+  }
+}
+
+function isLocked(error: unknown): boolean {
+  return error instanceof Error && (hasCode(error, "LEVEL_LOCKED") || isLocked(error.cause));
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}
+
+function readHolder(path: string): DirectoryHolder | undefined {
+  try {
+    const { pid, parentPid } = JSON.parse(readFileSync(path, "utf8"));
+    return Number.isInteger(pid) && Number.isInteger(parentPid) ? { pid, parentPid } : undefined;
+  } catch {
+    return undefined; // not there yet, or half written
+  }
+}
+
+function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {
+  const holder = other === undefined ? "another process" : `process ${other.parentPid} (its store is process ${other.pid})`;
+  return new Error(
+    `The data directory ${resolve(directory)} is in use by ${holder}: stop that one first, or give this one a directory of its own`,
+    { cause },
+  );
+}

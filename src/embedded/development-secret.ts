@@ -1,0 +1,49 @@
+import { randomBytes } from "node:crypto";
+import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Variables } from "../app/environment.ts";
+import { createDataDirectory } from "./data-directory.ts";
+import { refuseInProduction } from "./refusal.ts";
+
+/**
+ * Returns the secret that signs development tokens, 43 characters from 32 random bytes. It is
+ * made once and kept in `<directory>/development-secret`, readable by its owner only; processes
+ * that ask at the same time get the same one.
+ *
+ * @throws Error in production and in Lambda, and where the file holds less than 32 bytes.
+ */
+export function developmentSecret(directory: string, env: Variables): string {
+  refuseInProduction("The development secret", env);
+  createDataDirectory(directory);
+  const path = join(directory, "development-secret");
+  const secret = read(path) ?? create(path);
+  if (Buffer.byteLength(secret) < 32) throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
+  return secret;
+}
+
+function read(path: string): string | undefined {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (error) {
+    if (isCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+// A link appears with its whole content or not at all, and only the first one does.
+function create(path: string): string {
+  const draft = `${path}.${randomBytes(8).toString("hex")}`;
+  writeFileSync(draft, randomBytes(32).toString("base64url"), { mode: 0o600, flag: "wx" });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if (!isCode(error, "EEXIST")) throw error;
+  } finally {
+    rmSync(draft);
+  }
+  return readFileSync(path, "utf8").trim();
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

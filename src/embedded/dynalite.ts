@@ -1,0 +1,228 @@
+import { createRequire } from "node:module";
+import { ServiceError, serializationError, unknownOperation } from "./service.ts";
+
+/** An attribute value in DynamoDB's JSON, `{ S: "text" }`. */
+export type AttributeValue = Readonly<Record<string, unknown>>;
+
+/** An item, or a key, in DynamoDB's JSON. */
+export type Item = Readonly<Record<string, AttributeValue>>;
+
+/** What is used of a table's description. */
+export interface Table {
+  readonly TableName: string;
+  readonly TableStatus: string;
+  readonly GlobalSecondaryIndexes?: readonly { readonly IndexName: string; readonly IndexStatus?: string }[];
+}
+
+/** A change to the store under its full key. */
+export type Change =
+  | { readonly type: "put"; readonly key: string; readonly value: unknown }
+  | { readonly type: "del"; readonly key: string };
+
+type Callback<Result = void> = (error: unknown, result?: Result) => void;
+
+/** One table's items or one index's entries, as dynalite's actions use them. */
+export interface Section {
+  lock(key: string, work: (release: (done: Callback) => Callback) => void): void;
+  get(key: string, done: Callback<Item>): void;
+  put(key: string, value: Item, done: Callback): void;
+  del(key: string, done: Callback): void;
+}
+
+/** What dynalite's actions for items need of a store; `db` is the LevelDB underneath. */
+export interface Store {
+  readonly options: object;
+  readonly db: Level;
+  readonly tableDb: object;
+  getTable(name: string, checkStatus: boolean | Callback<Table>, done?: Callback<Table>): void;
+  getItemDb(table: string): Section;
+  getIndexDb(type: string, table: string, index: string): Section;
+}
+
+interface Level {
+  open(): Promise<void>;
+  close(): Promise<void>;
+  get(key: string): Promise<unknown>;
+  batch(changes: readonly Change[]): Promise<void>;
+  clear(range: { gte: string; lt: string }): Promise<void>;
+  iterator(range: { gte: string; lt: string; limit?: number }): AsyncIterable<[string, unknown]>;
+}
+
+type Action = (store: Store, input: object, done: Callback<Record<string, unknown>>) => void;
+
+interface Database {
+  create(options: object): Store;
+  validateKey(key: Item, table: Table): Error | null | undefined;
+  validateItem(item: Item, table: Table): Error | null | undefined;
+  createKey(item: Item, table: Table): string;
+  itemSize(item: Item): number;
+}
+
+interface Validations {
+  checkTypes(input: object, types: object): object;
+  checkValidations(input: object, types: object, custom: unknown, store: Store): void;
+}
+
+/** Operations of dynalite that are used, by what they do. */
+const operations = {
+  read: ["GetItem", "BatchGetItem", "Query", "Scan", "DescribeTable", "ListTables", "ListTagsOfResource"],
+  write: ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"],
+  table: ["CreateTable", "UpdateTable", "DeleteTable", "TagResource", "UntagResource"],
+} as const;
+
+/** Whether an operation reads, writes items, or changes tables. */
+export type OperationKind = keyof typeof operations;
+
+/**
+ * dynalite as a library: its validation, its actions and its store, without its HTTP server. So
+ * a write can be run against a store that only collects changes (write-batch.ts).
+ */
+export interface Dynalite {
+  readonly store: Store;
+  /** What `operation` does; throws `UnknownOperationException` for one that dynalite has not. */
+  kindOf(operation: string): OperationKind;
+  /** Checks input and parses its expressions; the result serves for one run. */
+  prepare(operation: string, input: object): object;
+  /** Runs a prepared operation, on `store` instead of its own where given. */
+  run(operation: string, prepared: object, store?: Store): Promise<Record<string, unknown>>;
+  /** The table; throws `ResourceNotFoundException`. */
+  table(name: string): Promise<Table>;
+  /** The place of an item in its table; throws where a key attribute is missing or of a wrong type. */
+  placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
+  /** The item at a place, `undefined` where there is none. */
+  itemAt(table: string, place: string): Promise<Item | undefined>;
+  /** The size that counts for DynamoDB's limits, in bytes. */
+  sizeOf(item: Item): number;
+  /** Rejects all that runs: for an exception out of dynalite's own callbacks, which names no request. */
+  abandon(error: unknown): void;
+}
+
+/**
+ * Opens dynalite, on disk where a path is given, otherwise in memory.
+ *
+ * @throws Error where dynalite is not installed, or stores items in another way than its version 4.0.
+ */
+export async function openDynalite(
+  path?: string,
+  load: (id: string) => unknown = createRequire(import.meta.url),
+): Promise<Dynalite> {
+  // The three modules are untyped; what is used of them is written down above and held by the contract suite.
+  const database = requireDynalite(load, "dynalite/db") as Database;
+  const validations = requireDynalite(load, "dynalite/validations") as Validations;
+  const actionOf = (operation: string) => requireDynalite(load, `dynalite/actions/${lowerFirst(operation)}`) as Action;
+  const rulesOf = (operation: string) =>
+    requireDynalite(load, `dynalite/validations/${lowerFirst(operation)}`) as { types: object; custom?: unknown };
+
+  const store = database.create({
+    createTableMs: 0,
+    updateTableMs: 0,
+    deleteTableMs: 0,
+    ...(path === undefined ? {} : { path }),
+  });
+  await store.db.open();
+  await checkLayout(store);
+  const running = new Set<(error: unknown) => void>();
+
+  return {
+    store,
+    kindOf,
+    prepare(operation, input) {
+      const { types, custom } = rulesOf(operation);
+      try {
+        const checked = validations.checkTypes({ ...input }, types);
+        validations.checkValidations(checked, types, custom, store);
+        return checked;
+      } catch (error) {
+        // dynalite trips over a null where a structure belongs; DynamoDB calls that a serialization error.
+        const translated = translate(error);
+        throw translated instanceof ServiceError
+          ? translated
+          : serializationError("A member of the request is null or of a wrong type");
+      }
+    },
+    run: (operation, prepared, on = store) =>
+      new Promise((resolve, reject) => {
+        running.add(reject);
+        actionOf(operation)(on, prepared, (error, result = {}) => {
+          running.delete(reject);
+          if (error) reject(translate(error));
+          else resolve(result);
+        });
+      }),
+    table: (name) =>
+      new Promise((resolve, reject) => {
+        store.getTable(name, (error, table) => (table === undefined ? reject(translate(error)) : resolve(table)));
+      }),
+    placeOf(table, of) {
+      const invalid = "item" in of ? database.validateItem(of.item, table) : database.validateKey(of.key, table);
+      if (invalid) throw translate(invalid);
+      return database.createKey("item" in of ? of.item : of.key, table);
+    },
+    itemAt: (table, place) =>
+      new Promise((resolve, reject) => {
+        store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
+      }),
+    sizeOf: (item) => database.itemSize(item),
+    abandon(error) {
+      for (const fail of running) fail(error);
+      running.clear();
+    },
+  };
+}
+
+/** Where the items of a table are stored, without the key. */
+export function itemPrefix(table: string): string {
+  return `item-${table}~`;
+}
+
+/** Where the entries of an index are stored, without the key. */
+export function indexPrefix(type: string, table: string, index = ""): string {
+  return `index-${type.toLowerCase()}~${table}~${index === "" ? "" : `${index}~`}`;
+}
+
+/** The range of all keys that begin with `prefix`. */
+export function rangeOf(prefix: string): { gte: string; lt: string } {
+  return { gte: prefix, lt: `${prefix}\u{10FFFF}` };
+}
+
+function requireDynalite(load: (id: string) => unknown, id: string): unknown {
+  try {
+    return load(id);
+  } catch (error) {
+    throw new Error("keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4", {
+      cause: error,
+    });
+  }
+}
+
+function kindOf(operation: string): OperationKind {
+  const kinds: readonly OperationKind[] = ["read", "write", "table"];
+  const kind = kinds.find((candidate) => operations[candidate].some((name) => name === operation));
+  if (kind === undefined) throw unknownOperation(operation);
+  return kind;
+}
+
+function lowerFirst(name: string): string {
+  return name.charAt(0).toLowerCase() + name.slice(1);
+}
+
+/** Makes a dynalite error, which has a status and a body as AWS sends it, a service's; leaves any other. */
+function translate(error: unknown): unknown {
+  if (!(error instanceof Error) || !("statusCode" in error) || !("body" in error)) return error;
+  const { __type, message, Message } = error.body as { __type: string; message?: string; Message?: string }; // set together with statusCode
+  return new ServiceError(__type, String(message ?? Message));
+}
+
+/** Changes are written under full keys (write-batch.ts), so these must be where dynalite looks for them. */
+async function checkLayout(store: Store): Promise<void> {
+  const sections: [Section, string][] = [
+    [store.getItemDb("layout"), `${itemPrefix("layout")}k`],
+    [store.getIndexDb("Global", "layout", "i"), `${indexPrefix("Global", "layout", "i")}k`],
+  ];
+  for (const [section, key] of sections) {
+    await store.db.batch([{ type: "put", key, value: {} }]);
+    const found = await new Promise((resolve) => section.get("k", (_error, value) => resolve(value !== undefined)));
+    await store.db.batch([{ type: "del", key }]);
+    if (!found) throw new Error("keelson/embedded: this version of dynalite stores items in another way; npm i -D dynalite@4.0");
+  }
+}

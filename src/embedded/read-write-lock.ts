@@ -1,0 +1,27 @@
+/** Lets readers work side by side and writers one at a time, in the order of their asking. */
+export interface ReadWriteLock {
+  read<Result>(work: () => Promise<Result>): Promise<Result>;
+  write<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+/** Creates a {@link ReadWriteLock}: a reader waits for the writers before it, a writer for everybody before it. */
+export function createReadWriteLock(): ReadWriteLock {
+  let lastWrite: Promise<unknown> = Promise.resolve();
+  const readers = new Set<Promise<unknown>>();
+  return {
+    read(work) {
+      const run = lastWrite.then(work);
+      const settled = run.then(nothing, nothing);
+      readers.add(settled);
+      void settled.then(() => readers.delete(settled));
+      return run;
+    },
+    write(work) {
+      const run = Promise.all([lastWrite, ...readers]).then(work);
+      lastWrite = run.then(nothing, nothing);
+      return run;
+    },
+  };
+}
+
+function nothing(): void {}

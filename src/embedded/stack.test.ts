@@ -1,0 +1,258 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  CreateTableCommand,
+  DynamoDBClient,
+  GetItemCommand,
+  PutItemCommand,
+  TransactWriteItemsCommand,
+} from "@aws-sdk/client-dynamodb";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { isAlive } from "./data-directory.ts";
+import { type EmbeddedStack, type EmbeddedStackOptions, startEmbeddedStack } from "./index.ts";
+
+let directory: string;
+const opened: { close(): unknown }[] = [];
+beforeEach(() => {
+  directory = join(mkdtempSync(join(tmpdir(), "keelson-stack-")), "data");
+});
+afterEach(async () => {
+  for (const one of opened.splice(0).reverse()) await one.close();
+  rmSync(join(directory, ".."), { recursive: true });
+});
+
+const env = { NODE_ENV: "test" };
+
+async function start(options: EmbeddedStackOptions = {}): Promise<EmbeddedStack> {
+  const stack = await startEmbeddedStack({ env, ...options });
+  opened.push(stack);
+  return stack;
+}
+
+function clientOf({ endpoint }: { endpoint: string }): DynamoDBClient {
+  const credentials = { accessKeyId: "embedded", secretAccessKey: "embedded" };
+  const client = new DynamoDBClient({ endpoint, region: "us-east-1", credentials, maxAttempts: 1 });
+  opened.push({ close: () => client.destroy() });
+  return client;
+}
+
+const createTable = (client: DynamoDBClient) =>
+  client.send(
+    new CreateTableCommand({
+      TableName: "tab",
+      BillingMode: "PAY_PER_REQUEST",
+      AttributeDefinitions: [{ AttributeName: "pk", AttributeType: "S" }],
+      KeySchema: [{ AttributeName: "pk", KeyType: "HASH" }],
+    }),
+  );
+const put = (client: DynamoDBClient, pk: string) =>
+  client.send(new PutItemCommand({ TableName: "tab", Item: { pk: { S: pk } } }));
+const get = async (client: DynamoDBClient, pk: string) =>
+  (await client.send(new GetItemCommand({ TableName: "tab", Key: { pk: { S: pk } } }))).Item;
+const storePid = (): number => JSON.parse(readFileSync(join(directory, "holder.json"), "utf8")).pid;
+
+test("it listens on this machine alone, and its variables point a client at it", async () => {
+  const stack = await start();
+  expect(stack.endpoint).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+  expect(stack.env).toEqual({
+    AWS_ENDPOINT_URL: stack.endpoint,
+    AWS_REGION: "us-east-1",
+    AWS_ACCESS_KEY_ID: "embedded",
+    AWS_SECRET_ACCESS_KEY: "embedded",
+  });
+  const created = await createTable(clientOf(stack));
+  expect(created.TableDescription?.TableArn).toContain(":us-east-1:");
+});
+
+test("a region that the environment names is kept", async () => {
+  const stack = await start({ env: { ...env, AWS_REGION: "eu-west-1" } });
+  expect(stack.env["AWS_REGION"]).toBe("eu-west-1");
+  expect((await createTable(clientOf(stack))).TableDescription?.TableArn).toContain(":eu-west-1:");
+});
+
+test("two stacks in memory share nothing", async () => {
+  const [one, two] = await Promise.all([start(), start()]);
+  await createTable(clientOf(one));
+  await createTable(clientOf(two));
+  await put(clientOf(one), "a");
+  expect(await get(clientOf(two), "a")).toBeUndefined();
+});
+
+test("closed twice it is closed, and its address answers no more", async () => {
+  const stack = await start();
+  await Promise.all([stack.close(), stack.close()]);
+  await stack.close();
+  await expect(fetch(stack.endpoint)).rejects.toThrow("fetch failed");
+});
+
+test("what is in a directory outlives the stack", async () => {
+  const first = await start({ directory });
+  await createTable(clientOf(first));
+  await put(clientOf(first), "a");
+  await first.close();
+  expect(await get(clientOf(await start({ directory })), "a")).toEqual({ pk: { S: "a" } });
+});
+
+test("a second stack on a directory is refused with its name and its holder, and the first goes on", async () => {
+  const first = await start({ directory });
+  await createTable(clientOf(first));
+  await expect(start({ directory })).rejects.toThrow(
+    `The data directory ${directory} is in use by process ${process.pid} (its store is process ${storePid()})`,
+  );
+  await put(clientOf(first), "a");
+  await first.close();
+  expect(await get(clientOf(await start({ directory })), "a")).toBeDefined();
+});
+
+test("of several that start on one directory at once exactly one wins", async () => {
+  const outcomes = await Promise.allSettled(Array.from({ length: 4 }, () => start({ directory })));
+  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
+  for (const outcome of outcomes)
+    if (outcome.status === "rejected") expect(outcome.reason.message).toContain("is in use by process");
+});
+
+test("a port that is taken is named", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  opened.push({ close: () => taken.close() });
+  const address = taken.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  await expect(start({ port })).rejects.toThrow(`127.0.0.1:${port}`);
+});
+
+test("a port that is free is used", async () => {
+  const first = await start();
+  const port = Number(new URL(first.endpoint).port);
+  await first.close();
+  expect((await start({ port })).endpoint).toBe(`http://127.0.0.1:${port}`);
+});
+
+test("production and Lambda are refused before anything is started", async () => {
+  await expect(start({ env: {}, directory })).rejects.toThrow(
+    "The embedded stack is for development and tests, and NODE_ENV is not set",
+  );
+  await expect(start({ env: { ...env, AWS_LAMBDA_FUNCTION_NAME: "f" } })).rejects.toThrow("AWS_LAMBDA_FUNCTION_NAME");
+  expect(() => readFileSync(directory)).toThrow("ENOENT");
+});
+
+test("the environment of the process counts where none is given", async () => {
+  vi.stubEnv("NODE_ENV", "production");
+  await expect(startEmbeddedStack()).rejects.toThrow('NODE_ENV is "production"');
+  vi.unstubAllEnvs();
+});
+
+test("a process that cannot be started is an error", async () => {
+  const { execPath } = process;
+  process.execPath = "/nowhere/node";
+  try {
+    await expect(start()).rejects.toThrow("ENOENT");
+  } finally {
+    process.execPath = execPath;
+  }
+});
+
+test("a process that ends before it listens is an error", async () => {
+  const { execPath } = process;
+  process.execPath = "/bin/false";
+  try {
+    await expect(start()).rejects.toThrow("The embedded stack did not start: its process ended with 1 before it listened");
+  } finally {
+    process.execPath = execPath;
+  }
+});
+
+test("signals to the whole group do not end it before its parent closes it", async () => {
+  const stack = await start({ directory });
+  const client = clientOf(stack);
+  await createTable(client);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(storePid(), signal);
+  await put(client, "a");
+  expect(await get(client, "a")).toBeDefined();
+});
+
+test("one that hangs is killed when it is closed", async () => {
+  const stack = await start({ directory });
+  const pid = storePid();
+  process.kill(pid, "SIGSTOP");
+  await stack.close();
+  expect(isAlive(pid)).toBe(false);
+});
+
+test("one that is killed is told to the log, and its directory can be opened at once", async () => {
+  const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), child: vi.fn() };
+  const stack = await start({ directory, log });
+  await createTable(clientOf(stack));
+  await put(clientOf(stack), "a");
+  process.kill(storePid(), "SIGKILL");
+  await vi.waitFor(() => expect(log.error).toHaveBeenCalled());
+  expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint, exitCode: null, signal: "SIGKILL" }]]);
+  await stack.close();
+  expect(await get(clientOf(await start({ directory, log })), "a")).toBeDefined();
+  await opened.at(-2)?.close();
+  expect(log.error).toHaveBeenCalledTimes(1);
+});
+
+test("killed in the middle of transactions it comes back with each of them done or not done, and none lost", async () => {
+  let expected = 0;
+  for (let round = 0; round < 5; round += 1) {
+    const stack = await start({ directory });
+    const client = clientOf(stack);
+    if (round === 0) await createTable(client);
+    const read = async () => {
+      const [left, right] = [await get(client, "left"), await get(client, "right")];
+      expect(left?.["n"]?.N).toBe(right?.["n"]?.N);
+      return Number(left?.["n"]?.N ?? 0);
+    };
+    const before = await read();
+    expect(before).toBeGreaterThanOrEqual(expected);
+    let acknowledged = before;
+    const run = async () => {
+      const update = (pk: string) => ({
+        Update: {
+          TableName: "tab",
+          Key: { pk: { S: pk } },
+          UpdateExpression: "ADD n :n",
+          ExpressionAttributeValues: { ":n": { N: "1" } },
+        },
+      });
+      for (;;) {
+        await client.send(new TransactWriteItemsCommand({ TransactItems: [update("left"), update("right")] }));
+        acknowledged += 1;
+        if (acknowledged === before + 3 * (round + 1)) process.kill(storePid(), "SIGKILL");
+      }
+    };
+    const workers = await Promise.allSettled([run(), run(), run()]);
+    expect(workers.every(({ status }) => status === "rejected")).toBe(true);
+    expected = acknowledged;
+  }
+});
+
+/** Starts a stack in a process of its own, which prints the address. */
+function startParent(then: string) {
+  const module = new URL("./index.ts", import.meta.url).href;
+  const script = `import(${JSON.stringify(module)})
+    .then((m) => m.startEmbeddedStack({ directory: process.argv[1], env: { NODE_ENV: "test" } }))
+    .then((stack) => { console.log(stack.endpoint); ${then} })`;
+  return spawn(process.execPath, ["-e", script, directory], { stdio: ["ignore", "pipe", "inherit"] });
+}
+
+test("it ends with its parent, also one that is killed, and lets go of the directory", async () => {
+  const parent = startParent("setInterval(() => {}, 1000)");
+  const [endpoint] = await once(parent.stdout, "data");
+  expect((await fetch(String(endpoint).trim())).status).toBe(200);
+  parent.kill("SIGKILL");
+  await once(parent, "exit");
+  await createTable(clientOf(await start({ directory }))); // waits for the orphan
+  await expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed");
+});
+
+test("a script that forgets to close it ends, and it with it", async () => {
+  const parent = startParent("");
+  const [[endpoint], [code]] = await Promise.all([once(parent.stdout, "data"), once(parent, "exit")]);
+  expect(code).toBe(0);
+  await vi.waitFor(() => expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed"), { timeout: 5000 });
+});
