@@ -8,7 +8,6 @@ export default defineConfig({
       { find: /^keelson$/, replacement: source("index.ts") },
       { find: "keelson/lambda", replacement: source("lambda/index.ts") },
       { find: "keelson/container", replacement: source("container/index.ts") },
-      { find: "keelson/middy", replacement: source("middleware/index.ts") },
       { find: "keelson/embedded", replacement: source("embedded/index.ts") },
       { find: "keelson/testing", replacement: source("testing/index.ts") },
     ],

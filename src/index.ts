@@ -5,6 +5,7 @@ export type { ServerOptions } from "./app/options.ts";
 export { createRegistry, type Registry } from "./app/registry.ts";
 export { buildServer, type Closer, type ReadyCheck, type Server } from "./app/server.ts";
 export type { TableHandle } from "./app/table.ts";
+export type { ConfigSource } from "./config/cascade.ts";
 export {
   type ConfigKeyDefinition,
   type ConfigKeyHandle,
@@ -17,7 +18,6 @@ export {
 } from "./config/declaration.ts";
 export { validateAppOverrides } from "./config/overrides.ts";
 export { resolveConfigOrParam } from "./config/request-parameter.ts";
-export type { ConfigSource } from "./config/cascade.ts";
 export { type ConfigResolver, createConfigResolver } from "./config/resolver.ts";
 export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConfigKeyComputed } from "./config/validators.ts";
 export { type AmbientContext, currentContext } from "./context/ambient.ts";

@@ -82,8 +82,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
     redact: (value) =>
       Array.isArray(value) && value.every((path) => isText(path, /^[^.]+(\.[^.]+)*$/)) ? undefined : "a list of dotted paths",
-    powertools: (value) =>
-      isRecord(value) && typeof value["info"] === "function" ? undefined : "an instance of Powertools' Logger",
+    powertools: (value) => (isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger"),
   });
   group("limits", options?.limits, {
     bodyBytes: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes"),
@@ -102,6 +101,12 @@ const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies 
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The members that the logger uses of an own Powertools Logger. */
+function isPowertoolsLogger(value: unknown): boolean {
+  if (!isRecord(value) || typeof value["level"] !== "number") return false;
+  return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every((name) => typeof value[name] === "function");
 }
 
 function isText(value: unknown, pattern: RegExp): boolean {

@@ -131,6 +131,7 @@ test("sound options are no problem", () => {
 
   expect(problemsOf(options)).toEqual([]);
   expect(problemsOf({ features: [], basePath: "/api/v1", config: undefined, log: undefined })).toEqual([]);
+  expect(problemsOf({ features: [], log: { powertools: { level: 8, info: () => {} } } })).toHaveLength(1);
   expect(problemsOf({ features: [], basePath: null, config: 7 }).length).toBe(3);
 });
 

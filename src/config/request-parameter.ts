@@ -94,6 +94,7 @@ function fromParameter(id: string, definition: ConfigKeyDefinition, value: unkno
 
 /** A finite number from a number or from decimal text; hexadecimal and separators are none. */
 function numberFrom(value: unknown): number | undefined {
-  const number = typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
+  const number =
+    typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
   return typeof number === "number" && Number.isFinite(number) ? number : undefined;
 }

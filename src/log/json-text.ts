@@ -1,0 +1,234 @@
+import { types } from "node:util";
+import { cut, quoted } from "./quoted-text.ts";
+import { endsPath, type PathPosition, type Redaction, stepInto } from "./redaction.ts";
+
+/** How much of a value is written. Whatever is left out leaves a mark in its place. */
+export const textLimits = Object.freeze({
+  /** Objects inside one another, the causes of an error among them. */
+  depth: 10,
+  /** Members of an object, items of an array, entries of a Map or Set. */
+  entries: 200,
+  /** UTF-16 units of a string. */
+  stringLength: 8_192,
+});
+
+/** One walk through a value. */
+export interface Walk {
+  readonly redaction: Redaction;
+  /** Characters of JSON that may still be written; what is met after they are used up is left out. */
+  left: number;
+  /** The objects that the walk is inside of. */
+  readonly within: object[];
+}
+
+/** Starts a walk that writes about `characters` of JSON. */
+export function startWalk(redaction: Redaction, characters: number): Walk {
+  return { redaction, left: characters, within: [] };
+}
+
+/**
+ * Writes any value as JSON, bounded and redacted. Never throws: what cannot be read is `"[unreadable]"`,
+ * a cycle `"[circular]"`. Beyond what `JSON.stringify` writes: bigint in decimal, `"NaN"` and
+ * `"Infinity"`, errors with stack and causes, Map, Set, functions and symbols by name, bytes by their number.
+ */
+export function jsonText(value: unknown, walk: Walk, position: PathPosition): string {
+  switch (typeof value) {
+    case "string":
+      return stringText(value, walk);
+    case "number":
+      return spent(Number.isFinite(value) ? `${value}` : `"${value}"`, walk);
+    case "boolean":
+      return spent(value ? "true" : "false", walk);
+    case "object":
+      return value === null ? spent("null", walk) : objectText(value, walk, position);
+    case "undefined":
+      return spent("null", walk);
+    case "function":
+      return stringText(functionName(value), walk);
+    default: // bigint, symbol
+      return stringText(String(value), walk);
+  }
+}
+
+/**
+ * Writes members as `"name":value`, with commas between, without the braces around. Members that are
+ * `undefined` are left out, as JSON has it.
+ *
+ * @param shownName the name to write for a member; redaction goes by the name that it has
+ */
+export function membersText(
+  source: object,
+  names: readonly string[],
+  walk: Walk,
+  position: PathPosition,
+  shownName?: (name: string) => string,
+): string {
+  const { redaction } = walk;
+  let text = "";
+  let separator = "";
+  let rest = names.length;
+  const beyond = names.length - textLimits.entries;
+  for (const name of names) {
+    if (rest === beyond || walk.left <= 0) return `${text}${separator}"[cut]":${rest}`;
+    rest -= 1;
+    walk.left -= 1;
+    const value = readMember(source, name);
+    if (value === undefined) continue;
+    const member = redaction.member(name);
+    const { json } = shownName === undefined ? member : redaction.member(shownName(name));
+    walk.left -= json.length;
+    const next = stepInto(position, name);
+    const isSecret = member.secret || endsPath(next) || (name === "value" && isNamedSecret(source, redaction));
+    text += separator + json + (isSecret ? spent(redacted, walk) : valueText(value, walk, next));
+    separator = ",";
+  }
+  return text;
+}
+
+/** Reads a member of what may be a Proxy, or a getter that throws. */
+export function readMember(source: object, name: string | number): unknown {
+  try {
+    // Safe: any name of any object may be read, and what comes back stays unknown.
+    return (source as Readonly<Record<string | number, unknown>>)[name];
+  } catch {
+    return unreadable;
+  }
+}
+
+const redacted = '"[redacted]"';
+const unreadable = Symbol("unreadable");
+
+function valueText(value: unknown, walk: Walk, position: PathPosition): string {
+  return value === unreadable ? spent('"[unreadable]"', walk) : jsonText(value, walk, position);
+}
+
+function spent(text: string, walk: Walk): string {
+  walk.left -= text.length;
+  return text;
+}
+
+function stringText(value: string, walk: Walk): string {
+  const room = Math.max(0, Math.min(textLimits.stringLength, walk.left));
+  const text = quoted(cut(value, room));
+  // An escape takes up to six characters: a string full of them is cut a second time, to end within twice the room.
+  return spent(text.length <= 2 * room + 100 ? text : quoted(cut(value, Math.floor(room / 3))), walk);
+}
+
+function functionName(value: object): string {
+  const name = readMember(value, "name");
+  return typeof name === "string" && name !== "" ? `[function ${name}]` : "[function]";
+}
+
+function objectText(value: object, walk: Walk, position: PathPosition): string {
+  if (walk.within.includes(value)) return spent('"[circular]"', walk);
+  if (walk.within.length >= textLimits.depth) return spent('"[too deep]"', walk);
+  walk.within.push(value);
+  try {
+    return shapeText(value, walk, position);
+  } catch {
+    // A Proxy whose traps throw, a toJSON or an iterator that does.
+    return spent('"[unreadable]"', walk);
+  } finally {
+    walk.within.pop();
+  }
+}
+
+function shapeText(value: object, walk: Walk, position: PathPosition): string {
+  if (Array.isArray(value)) return itemsText(value, value.length, walk, position);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const isPlain = prototype === Object.prototype || prototype === null;
+  const special = isPlain ? undefined : specialText(value, walk, position);
+  if (special !== undefined) return special;
+  const toJson = "toJSON" in value ? value.toJSON : undefined;
+  if (typeof toJson === "function") {
+    const json: unknown = toJson.call(value, "");
+    if (json !== value) return jsonText(json, walk, position);
+  }
+  const names = Object.keys(value);
+  if (!isPlain && names.length === 0) return stringText(`[${className(value)}]`, walk);
+  return `{${membersText(value, names, walk, position)}}`;
+}
+
+/** `{ name: "authorization", value: ... }` and `{ key: "Authorization", value: ... }`, as lists of headers have it. */
+function isNamedSecret(source: object, redaction: Redaction): boolean {
+  return redaction.isSecretName(readMember(source, "name")) || redaction.isSecretName(readMember(source, "key"));
+}
+
+/** An item after a secret's name is redacted: raw headers and entries are lists of names and values. */
+function itemsText(items: ArrayLike<unknown>, size: number, walk: Walk, position: PathPosition): string {
+  let text = "[";
+  let separator = "";
+  let afterSecret = false;
+  for (let index = 0; index < size; index += 1) {
+    if (index === textLimits.entries || walk.left <= 0) return `${text}${separator}"[${size - index} items cut]"]`;
+    walk.left -= 1;
+    const item = readMember(items, index);
+    const next = stepInto(position, `${index}`);
+    const isSecret = afterSecret || endsPath(next);
+    text += separator + (isSecret ? spent(redacted, walk) : valueText(item, walk, next));
+    separator = ",";
+    afterSecret = walk.redaction.isSecretName(item);
+  }
+  return `${text}]`;
+}
+
+/** What is neither plain nor an array, where its own members would say nothing. */
+function specialText(value: object, walk: Walk, position: PathPosition): string | undefined {
+  if (isError(value)) return errorText(value, walk, position);
+  if (types.isDate(value)) return stringText(dateText(value), walk);
+  if (types.isMap(value)) return mapText(value, walk, position);
+  if (types.isSet(value)) return itemsText(firstOf(value), value.size, walk, position);
+  if (ArrayBuffer.isView(value) || types.isAnyArrayBuffer(value)) {
+    // Only how many: bytes are unreadable in a log, and often a key.
+    return stringText(`[${className(value)}, ${value.byteLength} bytes]`, walk);
+  }
+  return types.isBoxedPrimitive(value) ? jsonText(value.valueOf(), walk, position) : undefined;
+}
+
+/** Whether it is an error, of this realm or another. Never throws. */
+export function isError(value: object): value is Error {
+  try {
+    return types.isNativeError(value) || value instanceof Error;
+  } catch {
+    return false;
+  }
+}
+
+const ownNamesOfErrors: ReadonlySet<string> = new Set(["name", "message", "stack", "errors", "cause"]);
+
+function errorText(error: Error, walk: Walk, position: PathPosition): string {
+  const own = Object.keys(error).filter((name) => !ownNamesOfErrors.has(name));
+  const cutOwn = own.slice(0, textLimits.entries - ownNamesOfErrors.size);
+  return `{${membersText(error, ["name", "message", "stack", ...cutOwn, "errors", "cause"], walk, position)}}`;
+}
+
+function dateText(date: Date): string {
+  const time = Date.prototype.getTime.call(date);
+  return Number.isNaN(time) ? "[invalid date]" : new Date(time).toISOString();
+}
+
+/** An object where all keys are strings, otherwise a list of entries. */
+function mapText(map: ReadonlyMap<unknown, unknown>, walk: Walk, position: PathPosition): string {
+  const entries = firstOf(map);
+  if (!entries.every(([key]) => typeof key === "string")) return itemsText(entries, map.size, walk, position);
+  const members: Record<string, unknown> = Object.create(null);
+  for (const [key, value] of entries) members[String(key)] = value;
+  const names = Object.keys(members);
+  // As many names as there are entries, so that those left out are counted.
+  names.length = map.size;
+  return `{${membersText(members, names, walk, position)}}`;
+}
+
+function firstOf<Item>(items: Iterable<Item>): Item[] {
+  const first: Item[] = [];
+  for (const item of items) {
+    if (first.push(item) >= textLimits.entries) break;
+  }
+  return first;
+}
+
+function className(value: object): string {
+  const made = readMember(value, "constructor");
+  const name = typeof made === "function" ? readMember(made, "name") : undefined;
+  return typeof name === "string" && name !== "" ? name : "object";
+}

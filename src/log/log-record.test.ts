@@ -1,0 +1,201 @@
+import { describe, expect, it } from "vitest";
+import { contextLimits, LogContext } from "./log-context.ts";
+import { recordFields, recordLimits, recordText } from "./log-record.ts";
+import { createRedaction } from "./redaction.ts";
+
+const rules = { redaction: createRedaction(["deep.pin"]), reserved: new Set(["level", "msg", "time"]) };
+const outside = new LogContext(rules);
+const time = "2026-01-02T03:04:05.678Z";
+const line = (msg: unknown, data?: unknown, context = outside) =>
+  recordText("info", context, msg, data, `"time":"${time}"`, rules);
+const record = (msg: unknown, data?: unknown, context = outside): unknown => JSON.parse(line(msg, data, context));
+const raise = (): never => {
+  throw new Error("no");
+};
+const hostile = new Proxy({}, { get: raise, ownKeys: raise, getPrototypeOf: raise, has: raise });
+
+describe("a record", () => {
+  it("has level, context, msg, data and time, in this order", () => {
+    const context = outside.child({ requestId: "r1", tenantId: "acme" });
+    expect(line("file.created", { id: "f1", sizeMb: 2 }, context)).toBe(
+      `{"level":"info","requestId":"r1","tenantId":"acme","msg":"file.created","id":"f1","sizeMb":2,"time":"${time}"}`,
+    );
+    expect(line("bare")).toBe(`{"level":"info","msg":"bare","time":"${time}"}`);
+    expect(line("nothing set", { a: undefined })).toBe(`{"level":"info","msg":"nothing set","time":"${time}"}`);
+  });
+
+  it("keeps empty strings, null and false", () => {
+    expect(record("m", { a: "", b: null, c: false, d: 0 })).toMatchObject({ a: "", b: null, c: false, d: 0 });
+  });
+
+  it("lets data overwrite neither level, msg, time nor context, and loses none of it", () => {
+    const context = outside.child({ requestId: "r1", data_requestId: "mine" });
+    const data = { level: "error", msg: "forged", time: 0, requestId: "r2", data_level: 1, data_data_level: 2, data_msg: 3 };
+    expect(record("real", data, context)).toEqual({
+      level: "info",
+      requestId: "r1",
+      data_requestId: "mine",
+      msg: "real",
+      data_data_data_level: "error",
+      data_data_msg: "forged",
+      data_time: 0,
+      data_data_requestId: "r2",
+      data_level: 1,
+      data_data_level: 2,
+      data_msg: 3,
+      time,
+    });
+  });
+
+  it("gives two colliding names two places", () => {
+    const context = outside.child({ data_level: "c" });
+    expect(record("m", { level: 1, data_level: 2 }, context)).toEqual({
+      level: "info",
+      data_level: "c",
+      msg: "m",
+      data_data_level: 1,
+      data_data_data_level: 2,
+      time,
+    });
+  });
+
+  it("redacts by the name that data has, not the one it is given", () => {
+    const context = outside.child({ token: "s3cret", deep: { pin: 1, kept: 2 } });
+    expect(record("m", { token: "s3cret", deep: { pin: 1 } }, context)).toEqual({
+      level: "info",
+      token: "[redacted]",
+      deep: { pin: "[redacted]", kept: 2 },
+      msg: "m",
+      data_token: "[redacted]",
+      data_deep: { pin: "[redacted]" },
+      time,
+    });
+  });
+
+  it("marks data that contains itself", () => {
+    const data: Record<string, unknown> = { a: 1 };
+    data["self"] = data;
+    expect(record("m", data)).toMatchObject({ a: 1, self: "[circular]" });
+  });
+
+  it("cuts a megabyte of message, and of each of many data, and stays under 256 KiB", () => {
+    const worst = "\u0080".repeat(1_048_576);
+    const context = outside.child(Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`c${index}`, worst])));
+    for (const text of [worst, "\u0000".repeat(1_048_576), "東".repeat(1_048_576)]) {
+      const wide = line(text, Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`d${index}`, text])), context);
+      expect(Buffer.byteLength(wide)).toBeLessThan(262_144);
+      expect(JSON.parse(wide)).toMatchObject({ time, msg: expect.stringContaining("characters cut]") });
+    }
+    expect(record("x".repeat(recordLimits.msgLength))).toMatchObject({ msg: "x".repeat(recordLimits.msgLength) });
+  });
+});
+
+describe("what plain JavaScript passes", () => {
+  class Order {
+    id = 7;
+  }
+  it.each<[string, unknown, unknown]>([
+    ["nothing", undefined, {}],
+    ["null", null, {}],
+    ["a string", "text", { data: "text" }],
+    ["a number", 3, { data: 3 }],
+    ["a list", [1, 2], { data: [1, 2] }],
+    ["a Map", new Map([["a", 1]]), { data: { a: 1 } }],
+    ["a date", new Date(time), { data: time }],
+    ["an invalid date", new Date(Number.NaN), { data: "[invalid date]" }],
+    ["bytes", new DataView(new ArrayBuffer(2)), { data: "[DataView, 2 bytes]" }],
+    ["a boxed number", Object(3), { data: 3 }],
+    ["an instance with a text of its own", new URL("https://a.example/"), { data: "https://a.example/" }],
+    ["an instance", new Order(), { id: 7 }],
+    ["an object without a prototype", Object.assign(Object.create(null), { a: 1 }), { a: 1 }],
+    ["an error", new RangeError("boom"), { error: expect.objectContaining({ name: "RangeError", message: "boom" }) }],
+    ["a Proxy that throws on everything", hostile, { data: "[unreadable]" }],
+  ])("as data: %s", (_name, data, expected) => {
+    expect(record("m", data)).toEqual({ level: "info", msg: "m", time, ...(expected as object) });
+  });
+
+  it.each<[string, unknown, string]>([
+    ["nothing", undefined, ""],
+    ["null", null, "null"],
+    ["a number", 3, "3"],
+    ["a symbol", Symbol("s"), "Symbol(s)"],
+    ["an object, redacted", { a: 1, token: "s3cret" }, '{"a":1,"token":"[redacted]"}'],
+    ["an object that cannot become text", Object.create(null), "{}"],
+    ["a Proxy that throws on everything", hostile, '"[unreadable]"'],
+  ])("as message: %s", (_name, msg, expected) => {
+    expect(record(msg)).toEqual({ level: "info", msg: expected, time });
+  });
+
+  it("takes an error for the message: its text is msg, itself a field", () => {
+    const error = new TypeError("boom");
+    const shown = expect.objectContaining({ name: "TypeError", message: "boom", stack: error.stack });
+    expect(record(error)).toEqual({ level: "info", msg: "boom", error: shown, time });
+    expect(record(error, { error: "own" })).toEqual({ level: "info", msg: "boom", error: "own", data_msg: shown, time });
+    expect(record(Object.assign(new Error("x"), { message: 5 }))).toMatchObject({ msg: expect.stringContaining('"message":5') });
+  });
+});
+
+describe("the context", () => {
+  it("is that of the parent with the child's over it, in the parent's place", () => {
+    const parent = outside.child({ a: 1, b: 2 });
+    const child = parent.child({ c: 3, a: 9 });
+    expect(record("m", undefined, child)).toEqual({ level: "info", a: 9, b: 2, c: 3, msg: "m", time });
+    expect(record("m", undefined, parent)).toEqual({ level: "info", a: 1, b: 2, msg: "m", time });
+    expect(child.text).toBe('"a":9,"b":2,"c":3,');
+  });
+
+  it("is the same whether the parent wrote a line before the child or not", () => {
+    for (const first of [true, false]) {
+      const parent = outside.child({ a: 1 }).child({ b: 2 });
+      if (first) line("m", undefined, parent);
+      expect(parent.child({ c: 3 }).child(undefined).text).toBe('"a":1,"b":2,"c":3,');
+    }
+  });
+
+  it("cannot overwrite level, msg or time", () => {
+    const context = outside.child({ level: "error", msg: "forged", time: 0, a: undefined });
+    expect(record("real", undefined, context)).toEqual({
+      level: "info",
+      context_level: "error",
+      context_msg: "forged",
+      context_time: 0,
+      msg: "real",
+      time,
+    });
+  });
+
+  it("takes whatever plain JavaScript passes", () => {
+    expect(outside.child("text").text).toBe('"context":"text",');
+    expect(outside.child(hostile).text).toBe('"context":"[unreadable]",');
+    expect(JSON.parse(`{${outside.child(new Error("boom")).text}"x":1}`)).toMatchObject({ error: { message: "boom" } });
+    const self: Record<string, unknown> = {};
+    self["self"] = self;
+    expect(outside.child(self).text).toBe('"self":"[circular]",');
+  });
+
+  it("bounds each field, so that a long one drives out none", () => {
+    const context = outside.child({ long: "x".repeat(1_000_000) }).child({ requestId: "r1" });
+    expect(context.text).toMatch(/^"long":"x+\.\.\.\[\d+ characters cut\]","requestId":"r1",$/);
+    expect(context.text.length).toBeLessThan(contextLimits.fieldCharacters + 100);
+  });
+
+  it("is bounded, over all parents, and says that something is missing", () => {
+    let context = outside;
+    for (let index = 0; index < 100_000; index += 1) context = context.child({ [`field${index}`]: "x".repeat(100) });
+    expect(context.text.length).toBeLessThan(contextLimits.characters + 200);
+    expect(context.text).toMatch(/^"field0":"x+",.*"\[cut\]":true,$/);
+    expect(context.child({ more: 1 }).text).toBe(context.text);
+  });
+});
+
+describe("recordFields", () => {
+  it("gives the same as values", () => {
+    const context = outside.child({ requestId: "r1" });
+    expect(recordFields(context, "m", { token: 1, n: 1n }, rules)).toEqual({
+      requestId: "r1",
+      msg: "m",
+      token: "[redacted]",
+      n: "1",
+    });
+  });
+});

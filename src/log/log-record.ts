@@ -1,0 +1,88 @@
+import { type Fields, fieldsOf, noFields } from "./fields.ts";
+import { isError, jsonText, membersText, readMember, startWalk, type Walk } from "./json-text.ts";
+import type { LogContext, RecordRules } from "./log-context.ts";
+import type { LogLevel } from "./logger.ts";
+import { cut, quoted } from "./quoted-text.ts";
+
+/** How long the parts of a line may become. With all of it used up a line stays under 256 KiB, what CloudWatch takes as one event. */
+export const recordLimits = Object.freeze({
+  /** UTF-16 units of `msg`; the rest is cut, saying how much. */
+  msgLength: 8_192,
+  /** Characters of JSON for the data of one call. */
+  dataCharacters: 49_152,
+});
+
+/** Prints a record, or does not, by its level. */
+export type Print = (level: LogLevel, context: LogContext, msg: unknown, data: unknown) => void;
+
+/**
+ * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Data named as
+ * one of these or as a field of the context is written as `data_<name>`: it overwrites nothing and is not lost.
+ */
+export function recordText(
+  level: LogLevel,
+  context: LogContext,
+  msg: unknown,
+  data: unknown,
+  timeFields: string,
+  rules: RecordRules,
+): string {
+  return `{"level":"${level}",${bodyText(context, msg, data, rules)},${timeFields}}`;
+}
+
+/** Gives context, `msg` and data of a record as one object of plain, bounded, redacted values. */
+export function recordFields(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): Record<string, unknown> {
+  // Safe: the text is that of an object, as its braces say.
+  return JSON.parse(`{${bodyText(context, msg, data, rules)}}`) as Record<string, unknown>;
+}
+
+function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
+  const walk = startWalk(rules.redaction, recordLimits.dataCharacters);
+  const fields = fieldsOf(data, "data");
+  if (typeof msg === "string") return `${context.text}"msg":${msgText(msg)}${dataText(fields, walk, context, rules)}`;
+  // Plain JavaScript gives anything as the message; an error is data as well.
+  const said = spoken(msg, walk);
+  const thrown = typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
+  return `${context.text}"msg":${msgText(said)}${dataText(fields, walk, context, rules)}${dataText(thrown, walk, context, rules)}`;
+}
+
+function msgText(msg: string): string {
+  return quoted(cut(msg, recordLimits.msgLength));
+}
+
+function spoken(msg: unknown, walk: Walk): string {
+  if (msg === undefined) return "";
+  if (typeof msg !== "object" || msg === null) return String(msg);
+  const message = isError(msg) ? readMember(msg, "message") : undefined;
+  return typeof message === "string"
+    ? message
+    : jsonText(msg, startWalk(walk.redaction, recordLimits.msgLength), walk.redaction.root);
+}
+
+/** As `msg`, which becomes `data_msg`, where the data has an `error` of its own. */
+function errorField(error: Error, { names }: Fields): Fields {
+  const name = names.includes("error") ? "msg" : "error";
+  return { source: { [name]: error }, names: [name] };
+}
+
+/** Each field with a comma before it. */
+function dataText({ source, names }: Fields, walk: Walk, context: LogContext, rules: RecordRules): string {
+  if (names.length === 0) return "";
+  walk.within.push(source);
+  const text = membersText(source, names, walk, walk.redaction.root, freeName(names, context, rules));
+  walk.within.pop();
+  return text === "" ? "" : `,${text}`;
+}
+
+/** Names data so that it overwrites neither what stands in the record already nor other data. */
+function freeName(names: readonly string[], { fields }: LogContext, { reserved }: RecordRules): (name: string) => string {
+  let used: Set<string> | undefined;
+  return (name) => {
+    if (!reserved.has(name) && !fields.has(name)) return name;
+    used ??= new Set(names);
+    let free = `data_${name}`;
+    while (reserved.has(free) || fields.has(free) || used.has(free)) free = `data_${free}`;
+    used.add(free);
+    return free;
+  };
+}

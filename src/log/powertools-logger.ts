@@ -1,0 +1,46 @@
+import { getXRayTraceIdFromEnv } from "@aws-lambda-powertools/commons/utils/env";
+import { LogContext, type RecordRules } from "./log-context.ts";
+import { type Print, recordFields } from "./log-record.ts";
+import { levelNumbers } from "./log-threshold.ts";
+import type { LogLevel } from "./logger.ts";
+import type { Redaction } from "./redaction.ts";
+
+/** What is used of a Powertools Logger: any version's, or that of another copy. */
+export type PowertoolsLogger = {
+  /** The lowest level that it prints, as a number. */
+  readonly level: number;
+  getPersistentLogAttributes(): Record<string, unknown>;
+} & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
+
+/** Names that Powertools writes itself and drops, with a warning, from attributes; the last two it drops without one. */
+const reservedByPowertools: ReadonlySet<string> = new Set([
+  "level",
+  "message",
+  "msg",
+  "sampling_rate",
+  "service",
+  "timestamp",
+  "__proto__",
+  "constructor",
+]);
+
+/**
+ * Creates printing by an own Powertools Logger, by its public methods alone. Each call passes all of its
+ * context as attributes: nothing of a request is ever kept in the instance, which concurrent requests share.
+ *
+ * @param otherwise prints where the Logger throws, its formatter for example
+ */
+export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: Redaction, otherwise: Print) {
+  const rules: RecordRules = { redaction, reserved: reservedByPowertools };
+  const print: Print = (level, context, msg, data) => {
+    try {
+      // A line below its level may still go into its buffer, which exists only within an X-Ray trace.
+      if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
+      const fields = recordFields(context, msg, data, rules);
+      powertools[level](String(fields["msg"]), fields);
+    } catch {
+      otherwise(level, context, msg, data);
+    }
+  };
+  return { print, context: new LogContext(rules) };
+}

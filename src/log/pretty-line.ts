@@ -1,0 +1,56 @@
+import type { LogLevel } from "./logger.ts";
+import { visible } from "./quoted-text.ts";
+
+/**
+ * Writes a record for people: time, level, message, then the fields as `name=value`. Stacks follow
+ * below, indented, so that no text from outside can look like a record: only records begin a line.
+ *
+ * @param record a line of JSON as `recordText` writes it
+ */
+export function prettyLine(record: string, colour: boolean): string {
+  // Safe: recordText writes these three, and only these can have such names.
+  const { level, msg, time, ...fields } = JSON.parse(record) as Record<string, unknown> & PrettyRecord;
+  const paint = colour ? painted : plain;
+  const stacks: string[] = [];
+  const shown = Object.entries(fields).map(([name, value]) => {
+    return ` ${paint(faint, `${visible(name)}=`)}${visible(fieldText(value, stacks))}`;
+  });
+  const head = `${paint(faint, time.slice(11, 23))} ${paint(colours[level], level.toUpperCase().padEnd(5))} ${visible(msg)}`;
+  return `${head}${shown.join("")}${stacks.map((stack) => indented(stack, paint)).join("")}`;
+}
+
+interface PrettyRecord {
+  readonly level: LogLevel;
+  readonly msg: string;
+  readonly time: string;
+}
+
+type Paint = (code: number, text: string) => string;
+
+const faint = 2;
+const colours: Readonly<Record<LogLevel, number>> = { debug: 36, info: 32, warn: 33, error: 31 };
+
+function painted(code: number, text: string): string {
+  return `\u001b[${code}m${text}\u001b[0m`;
+}
+
+function plain(_code: number, text: string): string {
+  return text;
+}
+
+/** A value without its stacks, which go below the line. Words stand bare, all else is JSON. */
+function fieldText(value: unknown, stacks: string[]): string {
+  if (typeof value === "string" && /^[\w.:/@+-]+$/.test(value)) return value;
+  return JSON.stringify(value, (name, inner: unknown) => {
+    if (name !== "stack" || typeof inner !== "string") return inner;
+    stacks.push(inner);
+    return undefined;
+  });
+}
+
+function indented(stack: string, paint: Paint): string {
+  return stack
+    .split("\n")
+    .map((line) => `\n    ${paint(faint, visible(line.trim()))}`)
+    .join("");
+}

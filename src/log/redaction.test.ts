@@ -1,0 +1,119 @@
+import { describe, expect, it } from "vitest";
+import { jsonText, startWalk } from "./json-text.ts";
+import { createRedaction } from "./redaction.ts";
+
+const written = (value: unknown, paths?: readonly string[]): unknown => {
+  const redaction = createRedaction(paths);
+  return JSON.parse(jsonText(value, startWalk(redaction, 50_000), redaction.root));
+};
+const gone = "[redacted]";
+
+describe("names redacted always", () => {
+  it.each(["authorization", "cookie", "password", "token", "secret", "set-cookie", "proxy-authorization"])(
+    "%s is redacted in any case and at any depth, whatever its value",
+    (name) => {
+      for (const shown of [name, name.toUpperCase(), `${name.charAt(0).toUpperCase()}${name.slice(1)}`]) {
+        const value = { [shown]: "s3cret", a: [{ b: { [shown]: { deep: "s3cret" } } }], n: { [shown]: null } };
+        expect(written(value)).toEqual({ [shown]: gone, a: [{ b: { [shown]: gone } }], n: { [shown]: gone } });
+      }
+    },
+  );
+
+  it("leaves other names alone, those that only contain one among them", () => {
+    const value = { tokens: 1, passwordless: true, nextToken: "x", cookies: 2 };
+    expect(written(value)).toEqual(value);
+  });
+
+  it("redacts in Maps, in errors and their causes, and in what toJSON gives", () => {
+    const cause = Object.assign(new Error("inner"), { token: "s3cret" });
+    const error = Object.assign(new Error("outer", { cause }), { password: "s3cret", code: "E1" });
+    expect(written(error)).toMatchObject({ code: "E1", password: gone, cause: { message: "inner", token: gone } });
+    expect(written(new Map([["Cookie", "s3cret"]]))).toEqual({ Cookie: gone });
+    expect(
+      written(
+        new Map<unknown, string>([
+          ["Cookie", "s3cret"],
+          [1, "one"],
+        ]),
+      ),
+    ).toEqual([
+      ["Cookie", gone],
+      [1, "one"],
+    ]);
+    expect(written({ toJSON: () => ({ token: "s3cret" }) })).toEqual({ token: gone });
+  });
+
+  it("redacts headers in each form that they come in: raw lists, entries, names with values", () => {
+    expect(written(["Host", "h", "Authorization", "s3cret", "Accept", "a"])).toEqual([
+      "Host",
+      "h",
+      "Authorization",
+      gone,
+      "Accept",
+      "a",
+    ]);
+    expect(
+      written([
+        ["cookie", "s3cret"],
+        ["host", "h"],
+      ]),
+    ).toEqual([
+      ["cookie", gone],
+      ["host", "h"],
+    ]);
+    expect(
+      written([
+        { name: "Set-Cookie", value: "s3cret" },
+        { key: "Authorization", value: "s3cret" },
+        { name: "host", value: "h" },
+      ]),
+    ).toEqual([
+      { name: "Set-Cookie", value: gone },
+      { key: "Authorization", value: gone },
+      { name: "host", value: "h" },
+    ]);
+  });
+});
+
+describe("paths of the application", () => {
+  it("redacts exactly what a path leads to", () => {
+    expect(written({ user: { email: "e", id: 1 }, email: "kept" }, ["user.email"])).toEqual({
+      user: { email: gone, id: 1 },
+      email: "kept",
+    });
+  });
+
+  it("takes * for any one name, and an index as a name", () => {
+    const value = { cards: [{ number: 1 }, { number: 2, name: "n" }], a: { iban: "i", b: { iban: "kept" } } };
+    expect(written(value, ["cards.*.number", "*.iban"])).toEqual({
+      cards: [{ number: gone }, { number: gone, name: "n" }],
+      a: { iban: gone, b: { iban: "kept" } },
+    });
+    expect(written({ list: ["a", "b"] }, ["list.1"])).toEqual({ list: ["a", gone] });
+    expect(written({ list: ["a", "b"] }, ["*"])).toEqual({ list: gone });
+  });
+
+  it("follows a path into Maps and errors, and through two paths that begin alike", () => {
+    expect(written({ m: new Map([["pin", 1]]) }, ["m.pin", "m.puk"])).toEqual({ m: { pin: gone } });
+    expect(written({ e: Object.assign(new Error("x"), { stack: "s" }) }, ["e.message"])).toEqual({
+      e: { name: "Error", message: gone, stack: "s" },
+    });
+    expect(written({ a: { b: 1, c: 2 } }, ["*.b", "a.c"])).toEqual({ a: { b: gone, c: gone } });
+  });
+
+  it("takes * in data for a name like any other", () => {
+    expect(written({ "*": { x: 1 }, y: 1 }, ["*.x"])).toEqual({ "*": { x: gone }, y: 1 });
+  });
+});
+
+describe("member", () => {
+  it("bounds and escapes a name, and remembers only so many", () => {
+    const { member } = createRedaction();
+    expect(member("a\nb").json).toBe('"a\\nb":');
+    expect(member("x".repeat(1_000)).json).toBe(`"${"x".repeat(256)}...[744 characters cut]":`);
+    for (let index = 0; index < 1_100; index += 1) member(`name-${index}`);
+    expect(member("name-3")).toBe(member("name-3"));
+    expect(member("name-1050")).not.toBe(member("name-1050"));
+    expect(member("name-1050")).toEqual({ json: '"name-1050":', secret: false });
+  });
+});
