@@ -29,6 +29,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
       headersTimeout: options.headersTimeoutMs ?? 10_000,
       requestTimeout: options.requestTimeoutMs ?? 60_000,
       maxHeaderSize: options.maxHeaderBytes ?? 16_384,
+      connectionsCheckingInterval: 1_000, // Node looks for requests that take too long only every 30 s by default
     },
     (message, response) => void respond(runtime, message, response),
   );
