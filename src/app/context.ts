@@ -45,7 +45,7 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
 
   function build(log: Logger, node: ComputedNode | undefined): PipelineContext {
     let db: PipelineContext["db"] | undefined;
-    return {
+    return Object.freeze<PipelineContext>({
       get db() {
         db ??= requestDatabase(adapters.database, facts.signal, {
           [configSession]: ({ tenantId, userId }: Pick<ConfigSession, "tenantId" | "userId">): ConfigSession =>
@@ -81,6 +81,6 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
       },
       ...(facts.signal === undefined ? {} : { signal: facts.signal }),
       ...(facts.request === undefined ? {} : { request: facts.request }),
-    };
+    });
   }
 }

@@ -16,8 +16,8 @@ export interface AmbientContext {
 
 /** What the framework keeps for one request; only `context` is shown to applications. */
 export interface AmbientStore {
-  /** Filled in by the framework once the caller is known. */
-  readonly context: { -readonly [Name in keyof AmbientContext]: AmbientContext[Name] };
+  /** Frozen; the framework replaces it once the caller is known. */
+  context: AmbientContext;
   /** The physical name of a declared table, for the server that handles this request. */
   readonly tableName: (name: string) => string;
 }

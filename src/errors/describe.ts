@@ -81,7 +81,7 @@ function typed(error: unknown): Typed | undefined {
     const { status, code, message, headers } = error;
     if (!Number.isInteger(status) || status < 400 || status > 599 || typeof code !== "string" || typeof message !== "string")
       return undefined;
-    const fields = "fields" in error ? fieldsOf(error.fields) : undefined;
+    const fields = code === "validation_error" && "fields" in error ? fieldsOf(error.fields) : undefined;
     return { status, code: bounded(code, 200), message: bounded(message, maxText), headers: headersOf(headers), fields };
   } catch {
     return undefined;

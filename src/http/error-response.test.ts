@@ -89,7 +89,7 @@ describe("an error", () => {
     const strange = {
       [errorBrand]: true,
       status: 422,
-      code: "x",
+      code: "validation_error",
       message: "m",
       fields: [undefined, { field: 7 }],
       headers: { a: "b\r\nc", "x y": "1", ok: "1", n: 1 },
@@ -153,7 +153,7 @@ describe("an error", () => {
 
   test("whose list of fields has methods of its own gives its fields all the same", () => {
     const fields = Object.assign([{ field: "a", error: "b" }], { slice: () => [1n], map: () => 1n });
-    const lookAlike = { [errorBrand]: true, status: 422, code: "x", message: "m", fields };
+    const lookAlike = { [errorBrand]: true, status: 422, code: "validation_error", message: "m", fields };
 
     expect(describeError(lookAlike, production).body.fields).toEqual([{ field: "a", error: "b" }]);
   });

@@ -26,6 +26,12 @@ export function serve(runtime: Runtime, request: HttpRequest): Promise<HttpRespo
   );
 }
 
+/** Whether an error only says that the signal stopped the work: its reason, or the AbortError that the SDK and Node make of it. */
+function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
+  if (!signal?.aborted) return false;
+  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
 function finished(scope: RequestScope, request: HttpRequest, response: HttpResponse): HttpResponse {
   finish(scope, request, response.headers);
   return response;
@@ -98,7 +104,7 @@ export function fail(scope: RequestScope, request: FailedRequest, error: unknown
     head: request.method === "HEAD",
   });
   // A handler that stopped because the client is gone did as it should: nothing is broken.
-  if (request.signal?.aborted && error === request.signal.reason) scope.log.warn("request.aborted");
+  if (stoppedBy(request.signal, error)) scope.log.warn("request.aborted");
   else scope.log[log.level]("request.failed", log.data);
   return response;
 }

@@ -33,7 +33,7 @@ export function runInScope<Result>(
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
   const scope: RequestScope = {
-    context: { requestId, tenantId: undefined, userId: undefined, signal, trace: parseTrace(headers) },
+    context: Object.freeze({ requestId, tenantId: undefined, userId: undefined, signal, trace: parseTrace(headers) }),
     tableName: runtime.tableName,
     runtime,
     log: runtime.log.child({ requestId }),
@@ -57,7 +57,6 @@ export function nameHandler(scope: RequestScope, handler: string): void {
 
 /** Records who calls, in the ambient context and in the log. */
 export function identify(scope: RequestScope, { id, tenantId }: User): void {
-  scope.context.userId = id;
-  scope.context.tenantId = tenantId;
+  scope.context = Object.freeze({ ...scope.context, tenantId, userId: id });
   scope.log = scope.log.child({ tenantId, userId: id });
 }

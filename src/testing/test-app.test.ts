@@ -66,6 +66,15 @@ const notes = defineFeature("notes", (r) => {
   r.query("note.unknown-key", {
     handler: (ctx) => ctx.config({ id: "notes:config:stranger", definition: stranger.definition } as never),
   });
+  r.query("note.frozen", { handler: async (ctx) => [Object.isFrozen(ctx), Object.isFrozen(currentContext())] });
+  r.query("note.read", {
+    route: "GET /notes/read",
+    access: access.everyone,
+    handler: async (ctx) => {
+      ctx.log.info("read.began");
+      await ctx.db.send(new GetCommand({ TableName: table.name, Key: { pk: "a" } }));
+    },
+  });
   r.query("note.no-handle", { handler: (ctx) => ctx.config(undefined as never) });
   r.query("note.plain", { handler: async (ctx) => (await ctx.query("notes.note.value" as never, {} as never)) as never });
   r.query("note.value", { input: z.object({}), handler: async () => ({ plain: true }) });
@@ -297,6 +306,25 @@ describe("a ctx", () => {
     expect(await response).toBe("gone");
     await expect.poll(() => app.logs.map(({ msg }) => msg)).toContain("request.aborted");
     expect(app.calls["GetItem"] ?? 0).toBe(before);
+  });
+
+  test("whose store call was stopped because the client left is no error either", async () => {
+    const leaving = new AbortController();
+    app.faults.before("GetItem", 1).delay(200);
+    const response = app
+      .fetch("/notes/read", { signal: leaving.signal, headers: { "x-request-id": "left" } })
+      .catch(() => "gone");
+    await expect.poll(() => app.logs.map(({ msg }) => msg)).toContain("read.began");
+    leaving.abort();
+
+    expect(await response).toBe("gone");
+    await expect
+      .poll(() => app.logs)
+      .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", requestId: "left" }));
+  });
+
+  test("cannot be changed, and neither can the ambient context", async () => {
+    expect(await app.call("notes.note.frozen")).toEqual([true, true]);
   });
 
   test("of a request whose ID is not acceptable has one of its own, and the log says how long the other was", async () => {

@@ -1,0 +1,4 @@
+import { cascadeRows } from "./cascade.ts";
+import { prove } from "./row.ts";
+
+prove(cascadeRows);

@@ -1,0 +1,4 @@
+import { configKeyRows } from "./config-keys.ts";
+import { prove } from "./row.ts";
+
+prove(configKeyRows);

@@ -1,0 +1,4 @@
+import { contextRows } from "./contexts.ts";
+import { prove } from "./row.ts";
+
+prove(contextRows);

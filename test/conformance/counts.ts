@@ -1,0 +1,35 @@
+import { cascadeRows } from "./cascade.ts";
+import { configKeyOptionRows } from "./config-key-options.ts";
+import { configKeyRows } from "./config-keys.ts";
+import { contextRows } from "./contexts.ts";
+import { drainingRows } from "./draining.ts";
+import { errorRows } from "./errors.ts";
+import { identityRows } from "./identity.ts";
+import { levelRows } from "./levels.ts";
+import { loggingRows } from "./logging.ts";
+import { notYet, reasons } from "./not-yet.ts";
+import { resolverRows } from "./resolver.ts";
+import type { Row } from "./row.ts";
+
+/** Every sentence with a row. */
+export const rows: readonly Row[] = [
+  ...configKeyRows,
+  ...configKeyOptionRows,
+  ...resolverRows,
+  ...levelRows,
+  ...cascadeRows,
+  ...contextRows,
+  ...loggingRows,
+  ...errorRows,
+  ...identityRows,
+  ...drainingRows,
+];
+
+/** How many sentences of the specification are proved, how many are not, and why. */
+export const counts = Object.freeze({
+  withRow: rows.length,
+  withoutRow: notYet.length,
+  withoutRowByReason: Object.freeze(
+    Object.fromEntries(Object.keys(reasons).map((reason) => [reason, notYet.filter(({ why }) => why === reason).length])),
+  ),
+});

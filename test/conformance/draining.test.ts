@@ -1,0 +1,4 @@
+import { drainingRows } from "./draining.ts";
+import { prove } from "./row.ts";
+
+prove(drainingRows);

@@ -1,0 +1,4 @@
+import { errorRows } from "./errors.ts";
+import { prove } from "./row.ts";
+
+prove(errorRows);

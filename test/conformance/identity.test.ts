@@ -1,0 +1,4 @@
+import { identityRows } from "./identity.ts";
+import { prove } from "./row.ts";
+
+prove(identityRows);

@@ -1,0 +1,68 @@
+import type { Server } from "keelson";
+import { type HttpApiEvent, type HttpApiResult, lambdaHttp } from "keelson/lambda";
+import { vi } from "vitest";
+
+/** What an API Gateway event is made of, as far as it matters here. */
+export interface LambdaRequest {
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Who the gateway's authorizer says is calling. */
+  readonly as?: { readonly id: string; readonly tenantId: string };
+}
+
+/** A server as a Lambda function in this process, with the lines it has printed so far. */
+export interface LambdaFunction {
+  invoke(request: LambdaRequest): Promise<HttpApiResult>;
+  /** What went to stdout. */
+  readonly lines: readonly string[];
+  /** The lines, parsed. */
+  logs(): Record<string, unknown>[];
+}
+
+/** Runs `work` with a server as a Lambda function in an environment of `variables`. */
+export async function withLambda<Result>(
+  server: Server,
+  variables: Readonly<Record<string, string | undefined>>,
+  work: (lambda: LambdaFunction) => Promise<Result>,
+): Promise<Result> {
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+  const lines: string[] = [];
+  const stdout = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    lines.push(
+      ...String(text)
+        .split("\n")
+        .filter((line) => line !== ""),
+    );
+    return true;
+  });
+  try {
+    const handler = lambdaHttp(server);
+    return await work({
+      invoke: (request) => handler(event(request), context),
+      lines,
+      logs: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
+    });
+  } finally {
+    stdout.mockRestore();
+    vi.unstubAllEnvs();
+  }
+}
+
+const context = { awsRequestId: "aws-1" } as Parameters<ReturnType<typeof lambdaHttp>>[1]; // the part that is read
+
+function event({ path, headers = {}, as }: LambdaRequest): HttpApiEvent {
+  const [rawPath = "/", rawQueryString = ""] = path.split("?");
+  return {
+    version: "2.0",
+    routeKey: "$default",
+    rawPath,
+    rawQueryString,
+    headers: { ...headers },
+    isBase64Encoded: false,
+    requestContext: {
+      stage: "$default",
+      http: { method: "GET", path: rawPath, protocol: "HTTP/1.1", sourceIp: "203.0.113.9", userAgent: "test" },
+      ...(as === undefined ? {} : { authorizer: { jwt: { claims: { sub: as.id, tenantId: as.tenantId }, scopes: [] } } }),
+    },
+  } as unknown as HttpApiEvent; // the parts of an event that are read
+}

@@ -1,0 +1,4 @@
+import { levelRows } from "./levels.ts";
+import { prove } from "./row.ts";
+
+prove(levelRows);

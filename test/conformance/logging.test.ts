@@ -1,0 +1,4 @@
+import { loggingRows } from "./logging.ts";
+import { prove } from "./row.ts";
+
+prove(loggingRows);

@@ -1,0 +1,4 @@
+import { resolverRows } from "./resolver.ts";
+import { prove } from "./row.ts";
+
+prove(resolverRows);

@@ -1,0 +1,273 @@
+import {
+  access,
+  buildServer,
+  type ConfigKeyHandle,
+  createSystemConfig,
+  createTenantConfig,
+  createUserConfig,
+  defineFeature,
+  type FeatureBuilder,
+  type PipelineContext,
+  type Query,
+  type Reply,
+  reply,
+  resolveConfigOrParam,
+  type User,
+} from "keelson";
+import { describe, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+const planInput = z.object({ at: z.coerce.date() });
+const planOutput = z.object({ plan: z.enum(["free", "pro"]), seats: z.number().optional() });
+const team = z.object({ team: z.string() });
+const count = z.object({ count: z.number() });
+
+declare module "keelson" {
+  interface Queries {
+    "typed.plan.current": Query<typeof planInput, typeof planOutput>;
+    "typed.seat.count": Query<typeof team, typeof count>;
+  }
+}
+
+const r = {} as FeatureBuilder;
+const ctx = {} as PipelineContext;
+
+describe("features", () => {
+  test("what a declaration returns becomes properties of the feature", () => {
+    const files = defineFeature("files", (builder) => {
+      const config = builder.config({
+        keys: { limit: createTenantConfig("number", { default: 1 }), name: createTenantConfig("text", {}) },
+      });
+      return { config, accept: [".pdf"] };
+    });
+    expectTypeOf(files.name).toBeString();
+    expectTypeOf(files.config.limit).toEqualTypeOf<ConfigKeyHandle<number>>();
+    expectTypeOf(files.config.name).toEqualTypeOf<ConfigKeyHandle<string | undefined>>();
+    expectTypeOf(files.accept).toExtend<readonly string[]>();
+    // @ts-expect-error nothing else is there
+    files.other;
+    buildServer({ features: [files] });
+  });
+
+  test("a declaration that returns nothing is a feature too", () => {
+    const quiet = defineFeature("quiet", () => {});
+    expectTypeOf(quiet.name).toBeString();
+    buildServer({ features: [quiet] });
+    // @ts-expect-error not made by defineFeature
+    buildServer({ features: [{ name: "fake" }] });
+  });
+
+  test("unknown options of a server do not compile", () => {
+    // @ts-expect-error features are missing
+    buildServer({});
+    // @ts-expect-error no such option
+    buildServer({ features: [], feature: [] });
+    // @ts-expect-error no such environment
+    buildServer({ features: [], environment: "staging" });
+  });
+});
+
+describe("handles", () => {
+  const config = r.config({
+    keys: {
+      limit: createTenantConfig("number", { default: 10 }),
+      order: createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true }),
+      on: createSystemConfig("boolean", { default: false }),
+      quota: createTenantConfig("number", { computed: async () => 5 }),
+      region: createTenantConfig("text", {}),
+      mode: createTenantConfig("select", { options: ["fast", "safe"] }),
+    },
+  });
+
+  test("each key has a handle of its value's type", () => {
+    expectTypeOf(config.limit).toEqualTypeOf<ConfigKeyHandle<number>>();
+    expectTypeOf(config.order).toEqualTypeOf<ConfigKeyHandle<"newest" | "name">>();
+    expectTypeOf(config.on).toEqualTypeOf<ConfigKeyHandle<boolean>>();
+    expectTypeOf(config.quota).toEqualTypeOf<ConfigKeyHandle<number>>();
+    // @ts-expect-error no such key
+    config.limits;
+  });
+
+  test("a key without a default may be undefined", () => {
+    expectTypeOf(config.region).toEqualTypeOf<ConfigKeyHandle<string | undefined>>();
+    expectTypeOf(config.mode).toEqualTypeOf<ConfigKeyHandle<"fast" | "safe" | undefined>>();
+  });
+
+  test("ctx.config and resolveConfigOrParam give the handle's type", () => {
+    expectTypeOf(() => ctx.config(config.limit)).returns.resolves.toEqualTypeOf<number>();
+    expectTypeOf(() => ctx.config(config.region)).returns.resolves.toEqualTypeOf<string | undefined>();
+    expectTypeOf(() => ctx.config(config.mode)).returns.resolves.toEqualTypeOf<"fast" | "safe" | undefined>();
+    expectTypeOf(() => resolveConfigOrParam(ctx, config.order, "x")).returns.resolves.toEqualTypeOf<"newest" | "name">();
+    // @ts-expect-error an identifier is no handle
+    ctx.config("files:config:limit");
+  });
+
+  test("handles are read-only, and only declarations are keys", () => {
+    // @ts-expect-error read-only
+    config.limit = config.quota;
+    // @ts-expect-error read-only
+    config.limit.id = "other";
+    // @ts-expect-error a literal is no declaration
+    r.config({ keys: { raw: { type: "number", default: 1 } } });
+  });
+});
+
+describe("ctx.query", () => {
+  test("input and output are those of the augmented interface", () => {
+    expectTypeOf(() => ctx.query("typed.plan.current", { at: new Date() })).returns.resolves.toEqualTypeOf<{
+      plan: "free" | "pro";
+      seats?: number | undefined;
+    }>();
+    expectTypeOf(() => ctx.query("typed.seat.count", { team: "a" })).returns.resolves.toEqualTypeOf<{ count: number }>();
+  });
+
+  test("an unknown name, or the wrong input, does not compile", () => {
+    // @ts-expect-error no such query
+    ctx.query("typed.plan.none", {});
+    // @ts-expect-error the input is missing
+    ctx.query("typed.seat.count");
+    // @ts-expect-error the team is missing
+    ctx.query("typed.seat.count", {});
+    // @ts-expect-error a number for a text
+    ctx.query("typed.seat.count", { team: 1 });
+    // @ts-expect-error the feature's name is missing
+    ctx.query("seat.count", { team: "a" });
+  });
+
+  test("a query takes what its schema takes, before it transforms", () => {
+    const width = z.object({ width: z.string().transform(Number) });
+    expectTypeOf<Query<typeof width, typeof count>["input"]>().toEqualTypeOf<{ width: string }>();
+    expectTypeOf<Query<typeof width, typeof count>["output"]>().toEqualTypeOf<{ count: number }>();
+  });
+});
+
+describe("handlers", () => {
+  test("a handler gets a ctx, and the input that its schema gives", () => {
+    r.query("item.show", {
+      input: z.object({ id: z.string(), page: z.string().transform(Number).optional() }),
+      handler: async (given, input) => {
+        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(input).toEqualTypeOf<{ id: string; page?: number | undefined }>();
+        return {};
+      },
+    });
+    r.write("item.create", {
+      input: z.object({ name: z.string() }),
+      handler: async (_ctx, input) => {
+        expectTypeOf(input.name).toBeString();
+        // @ts-expect-error no such field
+        input.title;
+      },
+    });
+  });
+
+  test("the literals of a result are not widened", () => {
+    r.query("plan.current", { output: planOutput, handler: async () => ({ plan: "pro" }) });
+    r.query("plan.now", { output: planOutput, handler: () => ({ plan: "free", seats: 1 }) });
+    r.query("plan.either", {
+      output: planOutput,
+      handler: async ({ user }) => ({ plan: user.tenantId === "acme" ? "pro" : "free" }),
+    });
+    r.write("plan.change", { output: planOutput, handler: async () => reply({ plan: "pro" }, { status: 201 }) });
+  });
+
+  test("a result that does not fit the output does not compile", () => {
+    // @ts-expect-error no such plan
+    r.query("plan.current", { output: planOutput, handler: async () => ({ plan: "gold" }) });
+    // @ts-expect-error a number for a text
+    r.query("plan.current", { output: planOutput, handler: () => ({ plan: 1 }) });
+    // @ts-expect-error plan is missing
+    r.query("plan.current", { output: planOutput, handler: async () => ({}) });
+    // @ts-expect-error nothing is returned
+    r.write("plan.change", { output: planOutput, handler: async () => {} });
+    // @ts-expect-error no such plan, in a reply
+    r.write("plan.change", { output: planOutput, handler: async () => reply({ plan: "gold" }) });
+  });
+
+  test("without an output schema anything may be returned", () => {
+    r.query("item.any", { handler: async () => ({ at: new Date() }) });
+    r.query("item.nothing", { handler: async () => undefined });
+    r.write("item.text", { handler: async () => reply("text", { headers: { "content-type": "text/plain" } }) });
+  });
+
+  test("a handler is a function", () => {
+    // @ts-expect-error the handler is missing
+    r.query("item.none", {});
+    // @ts-expect-error a value, not a function
+    r.query("item.value", { handler: 1 });
+    // @ts-expect-error a schema is more than an object
+    r.query("item.schema", { input: {}, handler: async () => 1 });
+  });
+});
+
+describe("routes", () => {
+  test("a route comes with an access rule, and an access rule with a route", () => {
+    r.query("item.show", { route: "GET /items/:id", access: access.authenticated, handler: async () => 1 });
+    r.write("item.create", { route: "POST /items", access: access.roles("editor"), handler: async () => 1 });
+    // @ts-expect-error access is missing
+    r.query("item.show", { route: "GET /items/:id", handler: async () => 1 });
+    // @ts-expect-error access is missing
+    r.write("item.create", { route: "POST /items", handler: async () => 1 });
+    // @ts-expect-error a rule for no route
+    r.query("item.show", { access: access.everyone, handler: async () => 1 });
+    // @ts-expect-error a name is no rule
+    r.query("item.show", { route: "GET /items", access: "admin", handler: async () => 1 });
+    // @ts-expect-error a factory is no rule
+    r.query("item.show", { route: "GET /items", access: access.roles, handler: async () => 1 });
+  });
+
+  test("a write with a route may name its body; a query never does", () => {
+    r.write("item.upload", { route: "POST /items", access: access.everyone, body: "bytes", handler: async () => 1 });
+    // @ts-expect-error no such kind
+    r.write("item.upload", { route: "POST /items", access: access.everyone, body: "xml", handler: async () => 1 });
+    // @ts-expect-error a body without a route
+    r.write("item.upload", { body: "json", handler: async () => 1 });
+    // @ts-expect-error a query has no body
+    r.query("item.show", { route: "GET /items", access: access.everyone, body: "json", handler: async () => 1 });
+  });
+
+  test("a reply carries its body's type, a status, headers and cookies", () => {
+    expectTypeOf(reply({ id: 1 }, { status: 201 })).toExtend<Reply<{ readonly id: 1 }>>();
+    expectTypeOf(reply({ id: 1 }).body.id).toEqualTypeOf<1>();
+    reply(undefined, {
+      status: 204,
+      headers: { etag: '"1"' },
+      cookies: { seen: { value: "1", sameSite: "Strict", maxAgeSeconds: 60 } },
+    });
+    // @ts-expect-error a text for a number
+    reply({}, { status: "201" });
+    // @ts-expect-error a number for a text
+    reply({}, { headers: { age: 1 } });
+    // @ts-expect-error a cookie is more than its value
+    reply({}, { cookies: { seen: "1" } });
+    // @ts-expect-error no such value
+    reply({}, { cookies: { seen: { value: "1", sameSite: "Loose" } } });
+  });
+});
+
+describe("ctx", () => {
+  test("the caller may be nobody, the signal and the request may be absent", () => {
+    expectTypeOf(ctx.user).toEqualTypeOf<User>();
+    expectTypeOf(ctx.user.tenantId).toEqualTypeOf<string | undefined>();
+    expectTypeOf(ctx.signal).toEqualTypeOf<AbortSignal | undefined>();
+    expectTypeOf(ctx.request?.rawBody).toEqualTypeOf<Uint8Array | undefined>();
+  });
+
+  test("every member is read-only", () => {
+    const other = {} as PipelineContext;
+    // @ts-expect-error read-only
+    ctx.requestId = "other";
+    // @ts-expect-error read-only
+    ctx.user = other.user;
+    // @ts-expect-error read-only
+    ctx.log = other.log;
+    // @ts-expect-error read-only
+    ctx.db = other.db;
+    // @ts-expect-error read-only
+    ctx.config = other.config;
+    // @ts-expect-error read-only
+    ctx.user.tenantId = "other";
+    // @ts-expect-error read-only
+    ctx.user.roles.push("admin");
+  });
+});
