@@ -17,13 +17,14 @@ export {
   type KeyDeclaration,
 } from "./config/declaration.ts";
 export { validateAppOverrides } from "./config/overrides.ts";
-export { resolveConfigOrParam } from "./config/request-parameter.ts";
+export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/request-parameter.ts";
 export { type ConfigResolver, createConfigResolver } from "./config/resolver.ts";
 export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConfigKeyComputed } from "./config/validators.ts";
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";
 export type { Database, PipelineContext, RequestView } from "./context/pipeline-context.ts";
+export type { Trace } from "./context/trace.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
 export {
@@ -38,8 +39,8 @@ export {
 } from "./errors/errors.ts";
 export type { CorsOptions } from "./http/cors.ts";
 export type { BodyKind } from "./http/message.ts";
-export { type Reply, reply } from "./http/reply.ts";
+export { type Reply, type ReplyCookie, type ReplyOptions, reply } from "./http/reply.ts";
 export { type AccessRule, access } from "./identity/access.ts";
-export type { AuthOptions } from "./identity/auth-options.ts";
+export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";

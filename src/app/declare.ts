@@ -7,7 +7,7 @@ import type { BodyKind } from "../http/message.ts";
 import { parseRoute, reservedPath } from "../http/route.ts";
 import { isAccessRule } from "../identity/access.ts";
 import type { HandlerDeclaration } from "./handler.ts";
-import type { TableDeclaration } from "./table.ts";
+import { reservedTables, type TableDeclaration } from "./table.ts";
 
 /** Options as plain JavaScript may hand them over: nothing about them is known. */
 export type RawOptions = Readonly<Record<string, unknown>>;
@@ -46,6 +46,14 @@ export function table(name: string, options: RawOptions, report: Report): TableD
       rule: "table-name",
       message: `table name ${JSON.stringify(name)} is not in kebab case`,
       fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
+    });
+  }
+  if (reservedTables.includes(name)) {
+    report({
+      key: `table ${name}`,
+      rule: "table-reserved",
+      message: `table name ${JSON.stringify(name)} is keelson's own`,
+      fix: "choose another name",
     });
   }
   if (

@@ -107,6 +107,14 @@ export function defineFeature<const Members extends object = object>(
     });
   }
   const members = declare(Object.freeze(builder));
+  if (members instanceof Promise) {
+    report({
+      key: name,
+      rule: "feature-async",
+      message: "its declaration is asynchronous, so what it declares may come too late",
+      fix: "declare everything in a function that is not async",
+    });
+  }
   if (members !== undefined && "name" in members) {
     throw new TypeError(
       `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,

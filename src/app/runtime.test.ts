@@ -59,4 +59,5 @@ test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, el
   expect(verifies({}, { KEELSON_AUTH_SECRET: secret })).toBe(true);
   expect(verifies({}, {}, secret)).toBe(true);
   expect(verifies({}, {})).toBe(false);
+  expect(() => verifies({}, { KEELSON_AUTH_SECRET: "short" })).toThrow(/^KEELSON_AUTH_SECRET: .*32/);
 });

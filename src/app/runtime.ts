@@ -4,7 +4,7 @@ import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
-import type { AuthOptions } from "../identity/auth-options.ts";
+import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
 import type { Environment, Variables } from "./environment.ts";
@@ -38,6 +38,7 @@ export interface RuntimeOptions {
 export interface Runtime {
   readonly server: ServerInternals;
   readonly environment: Environment;
+  readonly variables: Variables;
   readonly clock: Clock;
   readonly log: ServerLogger;
   readonly routes: RouteTable<HandlerDeclaration>;
@@ -62,6 +63,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
   const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  if (auth !== undefined) requireSoundAuth(auth, state.options.auth === auth ? "auth" : "KEELSON_AUTH_SECRET");
   const names = new Map<string, string>();
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
@@ -69,6 +71,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const runtime: Runtime = {
     server: state,
     environment: state.environment,
+    variables,
     clock,
     log: createServerLogger({
       ...state.options.log,
@@ -116,4 +119,10 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   };
   const routes = createRouteTable(routed([...state.registry.handlers.values(), ...healthHandlers(runtime)]));
   return runtime;
+}
+
+/** @throws Error naming where the setting comes from; the values of secrets are never in it. */
+function requireSoundAuth(auth: AuthOptions, origin: string): void {
+  const [problem] = authProblems(auth);
+  if (problem !== undefined) throw new Error(`${origin}: ${problem.message}; ${problem.fix}`);
 }

@@ -44,6 +44,7 @@ test("every problem of features, options and overrides is reported at once", () 
     r.query("item.reserved", { route: "GET /health/mine", access: access.everyone, handler: () => 1 });
     r.table("Bad Name", {});
     r.table("nothing");
+    r.table("config", { partitionKey: "pk" });
     r.table("unkeyed", { partitionKey: "" });
     r.table("unsorted", { partitionKey: "pk", sortKey: "" });
     r.table("sorted", { partitionKey: "pk", sortKey: 7 });
@@ -57,8 +58,9 @@ test("every problem of features, options and overrides is reported at once", () 
       more: 1,
     });
   });
+  const later = defineFeature("later", (async () => ({})) as never);
   const rules = problemsOf({
-    features: [hello, hello, broken, {} as never, null as never, 7 as never],
+    features: [hello, hello, broken, later as never, {} as never, null as never, 7 as never],
     config: { "hello:config:unknown": 1 },
     surprise: 1,
     basePath: "api/",
@@ -74,9 +76,11 @@ test("every problem of features, options and overrides is reported at once", () 
     "hello duplicate-feature",
     "hello.greeting.show duplicate-handler",
     "hello:config:greeting-limit duplicate-key",
-    "features[3] not-a-feature",
+    "features[6] not-a-feature",
     "features[4] not-a-feature",
     "features[5] not-a-feature",
+    "table config table-reserved",
+    "later feature-async",
     "table nothing table-keys",
     "table sorted table-keys",
     "Broken Feature.item.nothing handler",
@@ -181,6 +185,20 @@ test("closers and checks are registered once a name, and only until a host start
   expect(() => server.onClose("pool", () => {})).toThrow(/the name is taken/);
   serverInternals(server).started = true;
   expect(() => server.onReadyCheck("late", () => true)).toThrow(/started already/);
+});
+
+test("what was validated cannot be changed afterwards", () => {
+  const options = {
+    features: [hello],
+    config: { "hello:config:greeting-limit": 3 },
+    cors: { origins: ["https://a.example.com"] },
+  };
+  const { options: kept } = serverInternals(buildServer(options));
+  options.config["hello:config:greeting-limit"] = 99;
+  options.cors.origins.push("*");
+
+  expect(kept).toMatchObject({ config: { "hello:config:greeting-limit": 3 }, cors: { origins: ["https://a.example.com"] } });
+  expect(serverInternals(buildServer({ features: [], cors: { origins: "*" } })).options.cors).toEqual({ origins: "*" });
 });
 
 test("something that is no server is refused by name", () => {

@@ -1,6 +1,7 @@
 import { appOverrideProblems } from "../config/overrides.ts";
 import { configKeyProblems } from "../config/validators.ts";
 import { BootError } from "../errors/boot.ts";
+import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-table.ts";
 import { type Environment, environmentOf } from "./environment.ts";
 import type { Awaitable } from "./handler.ts";
@@ -75,7 +76,12 @@ export function buildServer(options: ServerOptions): Server {
   if (problems.length > 0) throw new BootError(problems);
 
   const state: ServerInternals = {
-    options: Object.freeze({ ...options }),
+    // What was validated stays as it was: a host may bind much later.
+    options: Object.freeze({
+      ...options,
+      ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
+      ...(options.cors === undefined ? {} : { cors: frozenCors(options.cors) }),
+    }),
     environment: options.environment ?? environmentOf(process.env),
     registry,
     closers: new Map(),
@@ -107,6 +113,10 @@ export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
   if (state === undefined) throw new TypeError("this is not a server; pass what buildServer returns");
   return state;
+}
+
+function frozenCors(cors: CorsOptions): CorsOptions {
+  return Object.freeze({ ...cors, origins: cors.origins === "*" ? "*" : Object.freeze([...cors.origins]) });
 }
 
 function routeConflicts(routes: readonly RoutedHandler[]) {

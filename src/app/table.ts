@@ -22,6 +22,9 @@ export interface TableHandle {
 /** keelson's own table of configuration rows. */
 export const configTable: TableDeclaration = Object.freeze({ name: "config", partitionKey: "pk", sortKey: "sk" });
 
+/** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
+export const reservedTables: readonly string[] = Object.freeze(["config", "once", "outbox"]);
+
 export function tableHandle(name: string): TableHandle {
   return Object.freeze({
     get name(): string {

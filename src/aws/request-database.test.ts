@@ -33,8 +33,11 @@ test("each call carries the request's signal, together with one of its own", asy
   expect(optionsOf(send, 0)).toEqual({ abortSignal: request.signal });
   const { abortSignal, ...rest } = optionsOf(send, 1);
   expect(rest).toEqual({ requestTimeout: 5 });
-  own.abort();
+  request.abort();
   expect(abortSignal.aborted).toBe(true);
+  await expect(
+    requestDatabase(client, new AbortController().signal, {}).send(command, { abortSignal: AbortSignal.abort("own") }),
+  ).rejects.toBe("own");
 });
 
 test("a call with a callback passes it on", () => {

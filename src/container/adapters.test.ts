@@ -80,12 +80,20 @@ test("production without an endpoint is the AWS account; an endpoint of AWS's is
 test("tables are created on any endpoint but AWS's, where they belong to the deployment", () => {
   expect(tableMode("http://localhost:4566")).toBe("create");
   expect(tableMode("https://dynamodb.eu-central-1.amazonaws.com")).toBe("check");
-  expect(tableMode("https://amazonaws.com.example.com")).toBe("create");
+  expect(tableMode("http://localstack:4566")).toBe("create");
+  expect(tableMode("https://127.0.0.1:4566")).toBe("create");
+  expect(tableMode("https://dynamodb.cn-north-1.amazonaws.com.cn")).toBe("check");
+  expect(tableMode("http://dynamodb.eu-west-1.api.aws")).toBe("check");
+  expect(tableMode("https://dynamodb.internal.example.com")).toBe("check");
 });
 
 test("a store that is not there is an error, and nothing stays open", async () => {
   const owner = server("production");
   const binding = await bindAdapters(owner, unreachable);
 
-  await expect(open(owner, { ...unreachable, AWS_MAX_ATTEMPTS: "1" }, binding)).rejects.toThrow();
+  await expect(open(owner, unreachable, binding)).rejects.toThrow(/^DynamoDB: /);
+  const account = await bindAdapters(owner, {});
+  await expect(open(owner, { ...unreachable, AWS_REGION: "" }, account)).rejects.toThrow(
+    /NODE_ENV=development an embedded stack$/,
+  );
 });

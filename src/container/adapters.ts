@@ -45,14 +45,19 @@ export async function openChecked(runtime: Runtime, variables: Variables, mode: 
     await ensureTables(adapters.database, requiredTables(runtime), mode);
   } catch (error) {
     await adapters.close();
-    throw error;
+    throw new Error(`DynamoDB: ${error instanceof Error ? error.message : String(error)}${hint(mode)}`, { cause: error });
   }
   return adapters;
 }
 
+/** Who meant to develop and forgot to say so ends up here. */
+function hint(mode: "create" | "check"): string {
+  return mode === "check" ? "; production takes the AWS account of the environment, NODE_ENV=development an embedded stack" : "";
+}
+
 async function openEmbedded(runtime: Runtime, variables: Variables, directory: string): Promise<Adapters> {
   const { startEmbeddedStack } = await loadEmbedded();
-  const stack = await startEmbeddedStack({ directory });
+  const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
     const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
     return {
@@ -87,7 +92,9 @@ function requiredTables(runtime: Runtime) {
   }));
 }
 
-/** What becomes of tables that are missing behind an endpoint. */
+/** What becomes of tables that are missing: an emulator, on this machine or spoken to in the clear, gets them. */
 export function tableMode(endpoint: string): "create" | "check" {
-  return new URL(endpoint).hostname.endsWith(".amazonaws.com") ? "check" : "create";
+  const { protocol, hostname } = new URL(endpoint);
+  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+  return isLocal || (protocol === "http:" && !/\.(amazonaws\.com(\.cn)?|aws)$/.test(hostname)) ? "create" : "check";
 }

@@ -1,9 +1,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { FrameworkError } from "../errors/errors.ts";
+import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { HttpRequest } from "../http/message.ts";
+import type { Connection } from "./connections.ts";
 
 /** Reads a message of Node's HTTP server as a request. */
-export function httpRequest(message: IncomingMessage, response: ServerResponse): HttpRequest {
+export function httpRequest(
+  message: IncomingMessage,
+  response: ServerResponse,
+  connection: Connection,
+): HttpRequest & { readonly signal: AbortSignal } {
   // Both are always there on a server's side; the types are shared with the client's.
   const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
   const { path, query } = splitTarget(url);
@@ -20,7 +25,7 @@ export function httpRequest(message: IncomingMessage, response: ServerResponse):
     ip: message.socket.remoteAddress,
     signal: departure.signal,
     gatewayClaims: undefined, // no gateway in front of a container is believed
-    readBody: (limitBytes) => readBody(message, limitBytes),
+    readBody: (limitBytes) => readBody(message, limitBytes, connection),
   };
 }
 
@@ -33,23 +38,36 @@ function splitTarget(target: string): { path: string; query: string } {
 
 const noBytes = new Uint8Array(0);
 
-async function readBody(message: IncomingMessage, limitBytes: number): Promise<Uint8Array> {
+async function readBody(message: IncomingMessage, limitBytes: number, connection: Connection): Promise<Uint8Array> {
   const { "content-length": length, "transfer-encoding": encoding } = message.headers;
   if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
-  const tooLarge = () => new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
-  if (Number(length) > limitBytes) throw tooLarge();
+  if (Number(length) > limitBytes) throw tooLarge(limitBytes);
+  // What breaks in mid-body is an error of the connection, which the message never hears of.
+  const broken = new Promise<never>((_, reject) => {
+    connection.failBody = reject;
+  });
+  try {
+    return await Promise.race([collect(message, limitBytes), broken]);
+  } catch (error) {
+    if (isTypedError(error)) throw error;
+    throw new FrameworkError("malformed_request", "The body ended early", { cause: error });
+  } finally {
+    connection.failBody = undefined;
+  }
+}
+
+async function collect(message: IncomingMessage, limitBytes: number): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let received = 0;
-  try {
-    // The message outlives a refusal: its socket still has to carry the answer.
-    for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      received += chunk.byteLength;
-      if (received > limitBytes) throw tooLarge();
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    if (error instanceof FrameworkError) throw error;
-    throw new FrameworkError("malformed_request", "The body ended early", { cause: error });
+  // The message outlives a refusal: its socket still has to carry the answer.
+  for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    received += chunk.byteLength;
+    if (received > limitBytes) throw tooLarge(limitBytes);
+    chunks.push(chunk);
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+}
+
+function tooLarge(limitBytes: number): FrameworkError {
+  return new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
 }

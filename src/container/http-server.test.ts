@@ -5,10 +5,12 @@ import { afterEach, expect, test } from "vitest";
 import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { buildServer } from "../app/server.ts";
+import { currentContext } from "../context/ambient.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
+import type { AuthOptions } from "../identity/auth-options.ts";
 import { createHttpServer } from "./http-server.ts";
-import { closeResources, drain } from "./shutdown.ts";
+import { closeResources, drain, shutdownTimes } from "./shutdown.ts";
 
 const open: HttpServer[] = [];
 
@@ -46,12 +48,50 @@ const probe = defineFeature("probe", (r) => {
     access: access.everyone,
     handler: async () => reply(new Response("streamed").body, { headers: { "content-type": "text/plain" } }),
   });
-  const failing = () => new ReadableStream({ pull: (controller) => controller.error(new Error("the source failed")) });
-  r.query("stream.failing", {
-    route: "GET /failing",
-    access: access.everyone,
-    handler: async () => reply(failing(), { headers: { "content-type": "text/plain" } }),
+  const text = { headers: { "content-type": "text/plain" } };
+  const streaming = (
+    name: string,
+    route: string,
+    source: (pulls: number, controller: ReadableStreamDefaultController<Uint8Array>) => unknown,
+  ) =>
+    r.query(name, {
+      route,
+      access: access.everyone,
+      handler: async () => {
+        let pulls = 0;
+        return reply(
+          new ReadableStream<Uint8Array>({ pull: async (controller) => void (await source(++pulls, controller)) }),
+          text,
+        );
+      },
+    });
+  const bytes = (chunk: string) => new TextEncoder().encode(chunk);
+  const pause = () => new Promise((resolve) => setTimeout(resolve, 20));
+  streaming("stream.failing", "GET /failing", (pulls, controller) =>
+    pulls === 1 ? controller.enqueue(bytes("begun")) : controller.error(new Error("the source failed")),
+  );
+  streaming("stream.endless", "GET /endless", async (_pulls, controller) => {
+    await pause();
+    controller.enqueue(bytes("more "));
   });
+  streaming("stream.chunks", "GET /chunks", async (pulls, controller) => {
+    await pause();
+    if (pulls > 5) controller.close();
+    else controller.enqueue(bytes("chunk "));
+  });
+  streaming("stream.ambient", "GET /ambient", (pulls, controller) => {
+    controller.enqueue(bytes(`${pulls === 1 ? "" : " "}${currentContext()?.requestId}`));
+    if (pulls === 2) controller.close();
+  });
+  r.query("text.slow", {
+    route: "GET /slow",
+    access: access.everyone,
+    handler: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return reply("slow", text);
+    },
+  });
+  r.write("body.guarded", { route: "POST /guarded", access: access.authenticated, body: "bytes", handler: async () => 1 });
   r.query("stream.broken", {
     route: "GET /broken",
     access: access.everyone,
@@ -67,21 +107,23 @@ const probe = defineFeature("probe", (r) => {
   });
 });
 
-async function serving(options: Parameters<typeof createHttpServer>[1] = {}) {
-  const server = buildServer({ features: [probe], limits: { bodyBytes: 1_000 } });
+async function serving(options: Parameters<typeof createHttpServer>[1] = {}, auth?: AuthOptions) {
+  const server = buildServer({ features: [probe], limits: { bodyBytes: 1_000 }, ...(auth === undefined ? {} : { auth }) });
   const logs: Record<string, unknown>[] = [];
   const runtime = createRuntime(server, {
     variables: {},
     write: (line) => void logs.push(JSON.parse(line)),
     openAdapters: async () => ({ database: {} as never, configRows: { read: async () => [] }, close: async () => {} }),
   });
-  const http = createHttpServer(runtime, options);
+  const container = createHttpServer(runtime, options);
+  const { http } = container;
   open.push(http);
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   const { port } = http.address() as AddressInfo;
   return {
     server,
+    container,
     runtime,
     http,
     logs,
@@ -118,6 +160,17 @@ test("OPTIONS says what is allowed, and a token that is none leaves the caller o
 
   expect((await get("/text", { method: "OPTIONS" })).headers.get("allow")).toBe("GET, HEAD, OPTIONS");
   expect((await get("/text", { headers: { authorization: "Bearer x.y.z" } })).status).toBe(200);
+});
+
+test("where the key set cannot be had, an open route goes on without knowing the caller, and a guarded one is 503", async () => {
+  const { get, logs } = await serving({}, { jwks: "http://127.0.0.1:9/keys" });
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const token = `${part({ alg: "RS256", kid: "k" })}.${part({ sub: "ann", tenantId: "acme", exp: 4_000_000_000 })}.c2ln`;
+  const headers = { authorization: `Bearer ${token}` };
+
+  expect((await get("/text", { headers })).status).toBe(200);
+  expect((await get("/guarded", { method: "POST", headers })).status).toBe(503);
+  expect(logs).toContainEqual(expect.objectContaining({ level: "warn", msg: "identity.unavailable" }));
 });
 
 test("a body arrives whole, in one chunk or in several, and every request carries a signal", async () => {
@@ -190,6 +243,84 @@ test.each([
   expect(logs).toContainEqual(expect.objectContaining({ msg: "request.failed", status, requestId }));
 });
 
+test("what breaks after a request does not get into its answer, which comes whole before the connection ends", async () => {
+  const { port } = await serving();
+  const slow = await exchange(port, "GET /slow HTTP/1.1\r\nhost: x\r\nx-request-id: p1\r\n\r\nGARBAGE\r\n\r\n");
+  const chunks = await exchange(port, "GET /chunks HTTP/1.1\r\nhost: x\r\nx-request-id: p2\r\n\r\n", (socket) =>
+    socket.write("GARBAGE\r\n\r\n"),
+  );
+
+  expect(slow).toMatch(/^HTTP\/1\.1 200 [\s\S]*x-request-id: p1[\s\S]*slow$/);
+  expect(chunks).toMatch(/^HTTP\/1\.1 200 [\s\S]*x-request-id: p2[\s\S]*\r\n0\r\n\r\n$/);
+  expect(slow + chunks).not.toContain("malformed_request");
+});
+
+test("a body that breaks is answered under the request's own ID, and logged once", async () => {
+  const { port, logs } = await serving({ requestTimeoutMs: 500, headersTimeoutMs: 400 });
+  const head = "POST /size HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\n";
+  const broken = await exchange(port, `${head}x-request-id: bc\r\ntransfer-encoding: chunked\r\n\r\nZZ\r\n`);
+  const slow = await exchange(port, `${head}x-request-id: slow\r\ncontent-length: 9\r\n\r\nabc`);
+
+  expect(broken).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: bc/);
+  expect(slow).toMatch(/^HTTP\/1\.1 408 [\s\S]*x-request-id: slow/);
+  expect(logs.filter(({ msg }) => msg === "request.failed").map(({ requestId, status }) => [requestId, status])).toEqual([
+    ["bc", 400],
+    ["slow", 408],
+  ]);
+});
+
+test.each([
+  ["without Host", "GET /text HTTP/1.1\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with an expectation that nobody meets", "GET /text HTTP/1.1\r\nhost: x\r\nexpect: weird\r\nx-request-id: r1\r\n\r\n", 417],
+  ["for a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\nx-request-id: r1\r\n\r\n", 405],
+])("a request %s is refused under its own ID, in the uniform body", async (_name, text, status) => {
+  const { port } = await serving();
+  const answer = await exchange(port, text, (socket) => setTimeout(() => socket.end(), 50));
+
+  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*x-request-id: r1[\\s\\S]*"requestId":"r1"`));
+});
+
+test("HTTP/1.0 needs no Host", async () => {
+  const { port } = await serving();
+
+  expect(await exchange(port, "GET /text HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+test("a client that was refused and keeps its side open is cut off", async () => {
+  const { http, port } = await serving();
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true }, () => socket.write("nonsense\r\n\r\n"));
+  socket.on("error", () => {});
+  await once(socket, "data");
+
+  await expect.poll(() => countConnections(http)).toBe(0);
+  socket.destroy();
+});
+
+test("a stream that fails before its first byte is a 500 like any other error", async () => {
+  const { get, logs } = await serving();
+  const response = await get("/broken");
+
+  expect([response.status, await response.json()]).toMatchObject([500, { error: "internal_error" }]);
+  expect(logs).toContainEqual(expect.objectContaining({ level: "error", msg: "request.failed", handler: "probe.stream.broken" }));
+});
+
+test("a stream is read in the request's own context", async () => {
+  const { get } = await serving();
+
+  expect(await (await get("/ambient", { headers: { "x-request-id": "r1" } })).text()).toBe("r1 r1");
+});
+
+test("a body over the limit is refused before anybody asks who calls, and one that is compressed after", async () => {
+  const { get } = await serving();
+  const large = await get("/guarded", { method: "POST", body: "x".repeat(1_001) });
+  const compressed = { method: "POST", body: "x", headers: { "content-encoding": "gzip" } };
+
+  expect(large.status).toBe(413);
+  expect((await get("/guarded", compressed)).status).toBe(401);
+  expect((await get("/size", compressed)).status).toBe(415);
+  expect((await get("/size", { ...compressed, headers: { "content-encoding": "identity" } })).status).toBe(200);
+});
+
 test("a connection that was reset is let go without an answer", async () => {
   const { http } = await serving();
   const destroyed: boolean[] = [];
@@ -203,7 +334,12 @@ test("a connection that was reset is let go without an answer", async () => {
 test("an error of the parser without a code is a plain 400", async () => {
   const { http } = await serving();
   const written: string[] = [];
-  http.emit("clientError", new Error("odd"), { writable: true, end: (text: string) => void written.push(text) });
+  http.emit("clientError", new Error("odd"), {
+    writable: true,
+    on: () => {},
+    destroy: () => {},
+    end: (text: string) => void written.push(text),
+  });
 
   expect(written[0]).toMatch(/^HTTP\/1\.1 400 Bad Request/);
 });
@@ -220,33 +356,70 @@ test("a client that goes away aborts the handler, and that is no error", async (
     .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", handler: "probe.time.wait" }));
 });
 
-test.each([
-  ["/broken", "no error at all"],
-  ["/failing", "the source failed"],
-])("a stream that breaks is cut off and logged (%s)", async (path, message) => {
+test("a stream that breaks later is cut off, and logged as an error of its request", async () => {
   const { get, logs } = await serving();
-  const outcome = await get(path)
+  const outcome = await get("/failing", { headers: { "x-request-id": "r1" } })
     .then((response) => response.text())
     .catch(() => "cut off");
 
   expect(outcome).toBe("cut off");
-  await expect.poll(() => logs).toContainEqual(expect.objectContaining({ msg: "response.cut_off", message }));
+  await expect
+    .poll(() => logs)
+    .toContainEqual(
+      expect.objectContaining({
+        level: "error",
+        msg: "response.cut_off",
+        requestId: "r1",
+        message: "the source failed",
+        stack: expect.any(String),
+      }),
+    );
+});
+
+test("a client that leaves in mid-stream is no error", async () => {
+  const { get, logs } = await serving();
+  const leaving = new AbortController();
+  const response = await get("/endless", { signal: leaving.signal });
+  leaving.abort();
+
+  await expect(response.text()).rejects.toThrow();
+  await expect
+    .poll(() => logs)
+    .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", handler: "probe.stream.endless" }));
 });
 
 test("draining: every response asks the client to close, and the server ends when none is in flight", async () => {
-  const { http, runtime, get } = await serving();
+  const { container, runtime, get } = await serving();
   runtime.lifecycle.state = "draining";
 
   expect((await get("/text")).headers.get("connection")).toBe("close");
-  expect(await drain(runtime, http, { lingerMs: 0, drainMs: 10_000 })).toBe(true);
+  expect(await drain(runtime, container, { lingerMs: 0, drainMs: 10_000 })).toBe(true);
+});
+
+test("connections that wait for nothing do not hold the drain: one never used, one idle since its stream ended", async () => {
+  const { container, runtime, port, get } = await serving();
+  const unused = connect(port, "127.0.0.1");
+  unused.on("error", () => {});
+  await once(unused, "connect");
+  const stream = await get("/chunks");
+  const drained = drain(runtime, container, { lingerMs: 0, drainMs: 20_000 });
+
+  expect(await stream.text()).toMatch(/^(chunk )+$/);
+  const began = performance.now();
+  expect(await drained).toBe(true);
+  expect(performance.now() - began).toBeLessThan(15_000);
+});
+
+test("the times are those of the specification", () => {
+  expect(shutdownTimes).toEqual({ lingerMs: 3_000, drainMs: 30_000 });
 });
 
 test("what is in flight past its time is cut off, and says so", async () => {
-  const { http, runtime, get, logs } = await serving();
+  const { container, http, runtime, get, logs } = await serving();
   const stuck = get("/wait").catch(() => "cut off");
-  await expect.poll(() => new Promise((resolve) => http.getConnections((_error, count) => resolve(count)))).toBe(1);
+  await expect.poll(() => countConnections(http)).toBe(1);
 
-  expect(await drain(runtime, http, { lingerMs: 5, drainMs: 20 })).toBe(false);
+  expect(await drain(runtime, container, { lingerMs: 5, drainMs: 20 })).toBe(false);
   expect(await stuck).toBe("cut off");
   expect(logs).toContainEqual(expect.objectContaining({ level: "error", msg: "shutdown.requests_cut_off" }));
 });
@@ -281,3 +454,7 @@ test("resources close last first; one that throws or hangs is named and does not
   ]);
   expect(closed).toEqual(["last", "first", "first"]);
 });
+
+function countConnections(http: HttpServer): Promise<number> {
+  return new Promise((resolve) => http.getConnections((_error, count) => resolve(count)));
+}

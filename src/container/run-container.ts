@@ -60,7 +60,8 @@ async function start(
   options: ContainerOptions & { readonly port: number },
   binding: Binding,
 ): Promise<Container> {
-  const http = createHttpServer(runtime, options);
+  const container = createHttpServer(runtime, options);
+  const { http } = container;
   http.listen(options.port, options.host);
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
@@ -74,7 +75,7 @@ async function start(
   let closing: Promise<boolean> | undefined;
   const close = (skipLinger: boolean) => {
     closing ??= (async () => {
-      const isDrained = await drain(runtime, http, skipLinger ? { ...shutdownTimes, lingerMs: 0 } : shutdownTimes);
+      const isDrained = await drain(runtime, container, skipLinger ? { ...shutdownTimes, lingerMs: 0 } : shutdownTimes);
       return (await closeResources(runtime)) && isDrained;
     })();
     return closing;
@@ -88,12 +89,18 @@ async function start(
   };
 }
 
+const sameSignalMs = 200;
+
 /** SIGTERM drains, SIGINT too, without the linger in development; a second signal ends at once. */
 function onSignals(runtime: Runtime, close: (skipLinger: boolean) => Promise<boolean>): void {
-  let received = 0;
+  let firstAt: number | undefined;
   const onSignal = async (signal: NodeJS.Signals) => {
-    received += 1;
-    if (received > 1) process.exit(1);
+    if (firstAt !== undefined) {
+      // npm hands on what a terminal has sent to the whole group: that is one signal, not two.
+      if (performance.now() - firstAt > sameSignalMs) process.exit(1);
+      return;
+    }
+    firstAt = performance.now();
     runtime.log.info("shutdown.started", { signal });
     const isClean = await close(signal === "SIGINT" && runtime.environment === "development");
     runtime.log.info("shutdown.completed", { clean: isClean });
@@ -118,7 +125,7 @@ function requireTokens(runtime: Runtime, { developmentSecret }: Binding): void {
   );
   if (!runtime.verifiesTokens && developmentSecret === undefined && needy !== undefined) {
     throw new Error(
-      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer`,
+      `${needy.name} needs to know who calls, and nothing can verify a token; set KEELSON_AUTH_SECRET, or \`auth\` in buildServer; or NODE_ENV=development, which has a secret of its own`,
     );
   }
 }

@@ -1,5 +1,5 @@
-import type { Server as HttpServer } from "node:http";
 import type { Runtime } from "../app/runtime.ts";
+import type { ContainerServer } from "./http-server.ts";
 
 /** How long the phases of a shutdown may take, in milliseconds. */
 export interface ShutdownTimes {
@@ -13,20 +13,27 @@ export interface ShutdownTimes {
 export const shutdownTimes: ShutdownTimes = Object.freeze({ lingerMs: 3_000, drainMs: 30_000 });
 
 const closeLimitMs = 5_000;
+const sweepMs = 100;
 
 /**
  * Drains: readiness fails and requests are still served while balancers take notice, then the
  * listener closes and requests in flight finish (specification 3.1). Resolves to whether none
  * had to be cut off.
  */
-export async function drain(runtime: Runtime, http: HttpServer, { lingerMs, drainMs }: ShutdownTimes): Promise<boolean> {
+export async function drain(
+  runtime: Runtime,
+  { http, connections }: ContainerServer,
+  { lingerMs, drainMs }: ShutdownTimes,
+): Promise<boolean> {
   runtime.lifecycle.state = "draining";
   await delay(lingerMs);
   const closed = new Promise<true>((resolve) => {
     http.close(() => resolve(true));
   });
-  http.closeIdleConnections();
-  const isDrained = await within(drainMs, closed);
+  // A connection may fall idle only now: the one of a response that had begun before.
+  const sweep = setInterval(connections.closeIdle, sweepMs);
+  connections.closeIdle();
+  const isDrained = await within(drainMs, closed).finally(() => clearInterval(sweep));
   if (!isDrained) {
     runtime.log.error("shutdown.requests_cut_off", { afterMs: drainMs });
     http.closeAllConnections();

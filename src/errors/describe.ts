@@ -145,7 +145,7 @@ function textOf(error: unknown, member: "message" | "stack" | "name", limit: num
 /** What was thrown, where it is no error. */
 function thrownText(thrown: unknown): string {
   try {
-    return bounded(`thrown ${typeof thrown}: ${String(thrown)}`, maxText);
+    return thrown === null ? "thrown null" : bounded(`thrown ${typeof thrown}: ${String(thrown)}`, maxText);
   } catch {
     return `thrown ${typeof thrown}`;
   }

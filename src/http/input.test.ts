@@ -71,6 +71,7 @@ describe("a body", () => {
     ["bytes", "image/png", "abc", { body: bytes("abc") }],
     ["bytes", undefined, "abc", { body: bytes("abc") }],
     ["json", json, '{"a":"\\"[[["}', { fields: { a: '"[[[' } }],
+    ["json", json, `{"a":"${'\\"['.repeat(70)}"}`, { fields: { a: '"['.repeat(70) } }],
   ])("of kind %s with type %s is read", (kind, type, text, expected) => {
     const parsed = parseBody(kind, type, bytes(text));
     expect(parsed === undefined ? undefined : structuredClone(parsed)).toEqual(expected);

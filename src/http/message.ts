@@ -1,3 +1,5 @@
+import type { PipelineError } from "../errors/errors.ts";
+
 /**
  * An HTTP request as the hosts hand it to the pipeline: nothing decoded, nothing trusted.
  * The container makes it from a socket, the Lambda host from an event.
@@ -17,6 +19,8 @@ export interface HttpRequest {
   readonly signal: AbortSignal | undefined;
   /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
   readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
+  /** Why the host cannot take the request: the pipeline answers with it. */
+  readonly refusal?: PipelineError | undefined;
   /**
    * Reads the whole body, once.
    *

@@ -2,9 +2,11 @@ import { createContext } from "../app/context.ts";
 import type { HandlerDeclaration } from "../app/handler.ts";
 import { acceptInput, invoke } from "../app/invoke.ts";
 import type { Runtime } from "../app/runtime.ts";
+import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, NotFoundError } from "../errors/errors.ts";
 import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { anonymous, type User } from "../identity/user.ts";
+import type { Logger } from "../log/logger.ts";
 import { identify, nameHandler, type RequestScope, runInScope } from "../middleware/scope.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
@@ -16,25 +18,21 @@ import type { RouteTable } from "./route-table.ts";
 
 const defaultBodyBytes = 1_048_576;
 
+/** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
+export type Send = (response: HttpResponse, log: Logger) => Promise<void>;
+
 /** Answers a request, whatever happens: the whole way from its ID to its response. */
-export function serve(runtime: Runtime, request: HttpRequest): Promise<HttpResponse> {
-  return runInScope(
-    runtime,
-    request,
-    async (scope) => finished(scope, request, await answer(scope, request, runtime.routes)),
-    (error, scope) => finished(scope, request, fail(scope, request, error)),
-  );
-}
-
-/** Whether an error only says that the signal stopped the work: its reason, or the AbortError that the SDK and Node make of it. */
-function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
-  if (!signal?.aborted) return false;
-  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
-}
-
-function finished(scope: RequestScope, request: HttpRequest, response: HttpResponse): HttpResponse {
-  finish(scope, request, response.headers);
-  return response;
+export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promise<void> {
+  return runInScope(runtime, request, async (scope) => {
+    let response: HttpResponse;
+    try {
+      response = await answer(scope, request, runtime.routes);
+    } catch (error) {
+      response = fail(scope, request, error);
+    }
+    finish(scope, request, response.headers);
+    await send(response, scope.log);
+  });
 }
 
 /**
@@ -46,6 +44,7 @@ export async function answer(
   request: HttpRequest,
   routes: RouteTable<HandlerDeclaration>,
 ): Promise<HttpResponse> {
+  if (request.refusal !== undefined) throw request.refusal;
   const { runtime } = scope;
   const { basePath = "", limits, cors } = runtime.server.options;
   const match = routes.match(request.method, request.path, basePath);
@@ -70,6 +69,7 @@ export async function answer(
   // Safe: boot refuses a route without an access rule.
   const user = await authorize(scope, request, declaration.access as AccessRule);
   identify(scope, user);
+  refuseEncoded(request, bytes);
   const input = await acceptInput(
     declaration,
     readInput({
@@ -90,7 +90,24 @@ export async function answer(
     request: requestView(request, bytes),
   });
   const result = await invoke(declaration, ctx, input, runtime.environment);
-  return toResponse(result, { kind: declaration.kind, head, development: runtime.environment === "development" });
+  const response = toResponse(result, { kind: declaration.kind, head, development: runtime.environment === "development" });
+  return response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response;
+}
+
+/** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */
+async function begun(stream: ReadableStream<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
+  const reader = stream.getReader();
+  const first = await reader.read();
+  let isFirst = true;
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = isFirst ? first : await reader.read();
+      isFirst = false;
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
 }
 
 type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal?: AbortSignal | undefined };
@@ -109,6 +126,12 @@ export function fail(scope: RequestScope, request: FailedRequest, error: unknown
   return response;
 }
 
+/** Whether an error only says that the signal stopped the work: its reason, or the AbortError that the SDK and Node make of it. */
+function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
+  if (!signal?.aborted) return false;
+  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
 /** Adds the headers that every response carries. */
 export function finish(
   scope: RequestScope,
@@ -121,11 +144,25 @@ export function finish(
   return headers;
 }
 
+/** A body that is compressed would be taken for what it is not. */
+function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
+  const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
+  if (bytes.byteLength > 0 && encoding !== undefined && encoding !== "" && encoding !== "identity") {
+    throw new FrameworkError("unsupported_media_type", "The body has a Content-Encoding; send it as it is");
+  }
+}
+
 async function authorize(scope: RequestScope, request: HttpRequest, rule: AccessRule): Promise<User> {
   const { authorization } = request.headers;
   const isOpen = !needsIdentity(rule);
   if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;
-  const identification = await scope.runtime.authenticator.authenticate({ authorization, gatewayClaims: request.gatewayClaims });
+  const credentials = { authorization, gatewayClaims: request.gatewayClaims };
+  const identification = await scope.runtime.authenticator.authenticate(credentials).catch((error: unknown) => {
+    if (!isOpen) throw error;
+    // An open route does not need to know who calls: it does not fail with what would tell.
+    scope.log.warn("identity.unavailable", describeError(error, { requestId: "", environment: "production" }).log.data);
+    return { user: undefined, problem: undefined };
+  });
   if (identification.user === undefined) {
     if (isOpen) return anonymous;
     throw new FrameworkError("unauthenticated", identification.problem ?? "Authentication required", {

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseCookies, serializeCookie } from "./cookies.ts";
@@ -40,6 +41,13 @@ describe("a result", () => {
       headers: { "content-length": "6" },
     });
     expect(toResponse(reply(new Uint8Array(3), { headers: text }), query)).toMatchObject({ headers: { "content-length": "3" } });
+  });
+
+  test("of an ArrayBuffer is bytes", () => {
+    expect(toResponse(reply(new ArrayBuffer(4), { headers: text }), query)).toMatchObject({
+      body: new Uint8Array(4),
+      headers: { "content-length": "4" },
+    });
   });
 
   test("of a stream passes from a query, without a length", () => {
@@ -101,6 +109,7 @@ describe("a result", () => {
       /it throws/,
     ],
     ["a function", () => 1, /JSON does not have/],
+    ["a stream of Node's", Readable.from(["x"]), /Readable\.toWeb/],
   ])("that is %s is a clear error", (_name, result, message) => {
     expect(() => toResponse(result, write)).toThrow(message);
   });

@@ -29,7 +29,8 @@ const bodiless = [204, 205, 304];
  * @throws TypeError for a result that no response can be made of, saying which and what to do.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
-  const { body, status: given, headers: extra, cookies } = isReply(result) ? result : wrapped(result);
+  const { body: returned, status: given, headers: extra, cookies } = isReply(result) ? result : wrapped(result);
+  const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
   const status = given ?? (body === undefined ? 204 : 200);
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply: status ${status} is not a whole number from 200 to 599`);
@@ -79,6 +80,7 @@ function contentOf(
   headers: Record<string, string>,
   kind: "query" | "write",
 ): string | Uint8Array | ReadableStream<Uint8Array> {
+  if (isNodeStream(body)) throw new TypeError("reply: the body is a stream of Node's; pass Readable.toWeb(stream)");
   const isRaw = typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
   if (!isRaw) {
     headers["content-type"] ??= "application/json; charset=utf-8";
@@ -92,6 +94,11 @@ function contentOf(
   if (body instanceof ReadableStream && kind === "write")
     throw new TypeError("reply: only a query may answer with a stream; return the whole body");
   return body;
+}
+
+/** Streams of Node's are no web streams: as JSON they would show their insides. */
+function isNodeStream(body: unknown): boolean {
+  return typeof body === "object" && body !== null && "pipe" in body && typeof body.pipe === "function";
 }
 
 function jsonText(body: unknown): string {

@@ -45,7 +45,10 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
       if (auth === undefined) return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
-      verifier ??= createTokenVerifier(auth, clock);
+      verifier ??= createTokenVerifier(auth, clock).catch((error: unknown) => {
+        verifier = undefined; // the next token tries again
+        throw error;
+      });
       return verified(verifier, token, auth);
     },
   });

@@ -93,6 +93,7 @@ test("a stage other than $default does not belong to the path", async () => {
 
   expect((await invoke(http, event("GET", "/dev/parts/1", { stage: "dev" }))).statusCode).toBe(200);
   expect((await invoke(http, event("GET", "/parts/1", { stage: "dev" }))).statusCode).toBe(200);
+  expect((await invoke(http, event("GET", "/developers", { stage: "dev" }))).statusCode).toBe(404);
 });
 
 test("claims that the gateway's JWT authorizer verified say who calls; roles arrive as a string", async () => {

@@ -50,7 +50,7 @@ describe("stdout", () => {
     for await (const chunk of process.stderr.setEncoding("utf8")) {
       dots += chunk.length;
       other += chunk.replaceAll(".", "");
-      if (dots > 50) process.kill("SIGTERM");
+      if (dots > 50 && !process.killed) process.kill("SIGTERM");
     }
     expect((await exited)[0]).toBe(7);
     expect(other).toBe("");

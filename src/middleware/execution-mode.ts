@@ -46,22 +46,19 @@ export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCod
 
     const keelsonHandler = async (event: Event, context: unknown): Promise<Result> => {
       const facts = codec.facts(event);
-      return runInScope(
-        runtime(),
-        facts,
-        async (scope) => {
-          const request = middyRequest(event, context);
-          plugin.requestStart(request);
-          try {
-            const result = await runRequest(request, befores, handler, afters, onErrors, plugin);
-            // Safe: Middy's own types promise the handler's result type here.
-            return codec.finish(result as Result, scope, event);
-          } finally {
-            await plugin.requestEnd(request);
-          }
-        },
-        (error, scope) => codec.finish(codec.fail(error, scope, event), scope, event),
-      );
+      return runInScope(runtime(), facts, async (scope) => {
+        const request = middyRequest(event, context);
+        plugin.requestStart(request);
+        let result: Result;
+        try {
+          // Safe: Middy's own types promise the handler's result type here.
+          result = (await runRequest(request, befores, handler, afters, onErrors, plugin)) as Result;
+        } catch (error) {
+          result = codec.fail(error, scope, event);
+        }
+        await plugin.requestEnd(request);
+        return codec.finish(result, scope, event);
+      });
     };
     keelsonHandler.handler = (replacement: unknown) => {
       handler = replacement;

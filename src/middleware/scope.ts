@@ -10,8 +10,6 @@ export interface RequestScope extends AmbientStore {
   readonly runtime: Runtime;
   /** Carries `requestId`, and `handler`, `tenantId` and `userId` once they are known. */
   log: Logger;
-  /** The full name of the handler, once the route is known. */
-  handler: string | undefined;
 }
 
 /** What a scope is opened with. */
@@ -23,35 +21,29 @@ export interface ScopeFacts {
 
 /**
  * Opens the scope of a request: adopts or makes its ID (specification 4.4) and runs `work`
- * with the ambient context. What `work` throws becomes what `fail` makes of it.
+ * with the ambient context.
  */
 export function runInScope<Result>(
   runtime: Runtime,
   { headers, signal }: ScopeFacts,
   work: (scope: RequestScope) => Promise<Result>,
-  fail: (error: unknown, scope: RequestScope) => Result,
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
+  const trace = parseTrace(headers, runtime.variables);
   const scope: RequestScope = {
-    context: Object.freeze({ requestId, tenantId: undefined, userId: undefined, signal, trace: parseTrace(headers) }),
+    context: Object.freeze({ requestId, tenantId: undefined, userId: undefined, signal, trace }),
     tableName: runtime.tableName,
     runtime,
     log: runtime.log.child({ requestId }),
-    handler: undefined,
   };
-  return runWithStore(scope, async () => {
+  return runWithStore(scope, () => {
     if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
-    try {
-      return await work(scope);
-    } catch (error) {
-      return fail(error, scope);
-    }
+    return work(scope);
   });
 }
 
 /** Records which handler answers the request. */
 export function nameHandler(scope: RequestScope, handler: string): void {
-  scope.handler = handler;
   scope.log = scope.log.child({ handler });
 }
 

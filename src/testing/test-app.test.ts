@@ -28,6 +28,7 @@ const notes = defineFeature("notes", (r) => {
     keys: {
       maxLength: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 } }),
       theme: createUserConfig("select", { options: ["light", "dark"], default: "light" }),
+      rolesSeen: createTenantConfig("number", { computed: (ctx) => ctx.user.roles.length }),
       closed: createSystemConfig("boolean", { default: false }),
       computedLimit: createTenantConfig("number", {
         computed: async (ctx) => ((await ctx.query("notes.limit.show" as never, {} as never)) as { limit: number }).limit,
@@ -203,9 +204,27 @@ describe("a test app", () => {
       resolver.getWithSource(notes.config[name].id, notes.config[name].definition, tenantId, userId, db);
 
     expect(await explain("computedLimit", "four", "x")).toEqual({ value: 4, source: "computed" });
+    expect(await explain("rolesSeen", "four", "x")).toEqual({ value: 0, source: "computed" });
     expect(await explain("theme", "four", "x")).toEqual({ value: "dark", source: "app-override" });
     expect(await explain("theme", "globex", "bob")).toEqual({ value: "dark", source: "user-row" });
     expect(await explain("maxLength", "four", "x")).toEqual({ value: 10, source: "default" });
+  });
+
+  test("closes what the server registered, and registers nothing more once it runs", async () => {
+    const closed: string[] = [];
+    const own = buildServer({ features: [notes] });
+    own.onClose("pool", () => void closed.push("pool"));
+    const other = await startTestApp(own);
+    expect(() => own.onClose("late", () => {})).toThrow(/started already/);
+    await other.close();
+
+    expect(closed).toEqual(["pool"]);
+  });
+
+  test("whose start fails says so, and leaves nothing running", async () => {
+    const broken = { ...server, ready: () => Promise.reject(new Error("not ready")) };
+
+    await expect(startTestApp(broken)).rejects.toThrow("not ready");
   });
 
   test("points a Lambda handler at the same stack", async () => {

@@ -12,8 +12,9 @@ import type { ConfigScope } from "../config/declaration.ts";
 import { systemPartition, tenantPartition, userPartition } from "../config/rows.ts";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
+import { closeResources } from "../container/shutdown.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
-import { startEmbeddedStack } from "../embedded/index.ts";
+import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import { isReply } from "../http/reply.ts";
 import { allows, describeRule, needsIdentity } from "../identity/access.ts";
@@ -76,7 +77,7 @@ export interface TestApp {
   readonly faults: Faults;
   /** Points any host, in this process or another, at this stack. */
   readonly env: Readonly<Record<string, string>>;
-  /** Stops everything and forgets the data. */
+  /** Closes what `onClose` registered, stops everything, and forgets the data. */
   close(): Promise<void>;
 }
 
@@ -88,8 +89,17 @@ export interface TestApp {
  * const response = await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } });
  */
 export async function startTestApp(server: Server): Promise<TestApp> {
-  const state = serverInternals(server);
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  try {
+    return await startOn(stack, server);
+  } catch (error) {
+    await stack.close();
+    throw error;
+  }
+}
+
+async function startOn(stack: EmbeddedStack, server: Server): Promise<TestApp> {
+  const state = serverInternals(server);
   const clock = createTestClock();
   const logs: Record<string, unknown>[] = [];
   const secret = state.options.auth?.secret ?? randomBytes(32).toString("base64url");
@@ -102,6 +112,7 @@ export async function startTestApp(server: Server): Promise<TestApp> {
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
     openAdapters: () => openChecked(runtime, variables, "create"),
   });
+  state.started = true;
   await server.ready();
   const adapters = await runtime.adapters();
   const { calls, faults } = watchCalls(adapters.database);
@@ -110,7 +121,7 @@ export async function startTestApp(server: Server): Promise<TestApp> {
     region: stack.env["AWS_REGION"],
     credentials: credentialsOf(stack.env),
   });
-  const http = createHttpServer(runtime, {});
+  const { http } = createHttpServer(runtime, {});
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
   const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
@@ -148,7 +159,7 @@ export async function startTestApp(server: Server): Promise<TestApp> {
       http.closeAllConnections();
       await new Promise((resolve) => http.close(resolve));
       rowsDatabase.destroy();
-      await runtime.close();
+      await closeResources(runtime);
       await stack.close();
     },
   };
@@ -165,27 +176,20 @@ function call(
   if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;
-  return runInScope(
-    runtime,
-    { headers, signal: undefined },
-    async (scope) => {
-      const user = userOf(as);
-      nameHandler(scope, name);
-      identify(scope, user);
-      const { access } = declaration;
-      if (access !== undefined && !allows(access, user)) {
-        if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
-        throw new AccessDeniedError(describeRule(access));
-      }
-      const accepted = await acceptInput(declaration, input ?? {});
-      const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.context.requestId, user, handler: name });
-      const result = await invoke(declaration, ctx, accepted, runtime.environment);
-      return isReply(result) ? result.body : result;
-    },
-    (error) => {
-      throw error;
-    },
-  );
+  return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
+    const user = userOf(as);
+    nameHandler(scope, name);
+    identify(scope, user);
+    const { access } = declaration;
+    if (access !== undefined && !allows(access, user)) {
+      if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
+      throw new AccessDeniedError(describeRule(access));
+    }
+    const accepted = await acceptInput(declaration, input ?? {});
+    const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.context.requestId, user, handler: name });
+    const result = await invoke(declaration, ctx, accepted, runtime.environment);
+    return isReply(result) ? result.body : result;
+  });
 }
 
 function userOf(caller: Caller | undefined): User {
