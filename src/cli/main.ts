@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+/* v8 ignore file -- the entry of a process: command.test.ts runs it as one */
 import { systemClock } from "../context/clock.ts";
 import { runCommand } from "./command.ts";
 

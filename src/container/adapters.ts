@@ -45,7 +45,7 @@ export async function openChecked(runtime: Runtime, variables: Variables, mode: 
     await ensureTables(adapters.database, requiredTables(runtime), mode);
   } catch (error) {
     await adapters.close();
-    throw new Error(`DynamoDB: ${error instanceof Error ? error.message : String(error)}${hint(mode)}`, { cause: error });
+    throw new Error(`DynamoDB: ${String(error)}${hint(mode)}`, { cause: error });
   }
   return adapters;
 }

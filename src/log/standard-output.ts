@@ -10,8 +10,7 @@ export function writeToStandardOutput(line: string): void {
   try {
     // Somebody listens in: a test, or a collector that put its own function in this place.
     if (Object.hasOwn(process.stdout, "write")) process.stdout.write(text);
-    // Tested in processes of its own, which coverage does not follow.
-    else writeAll(text, writeSync);
+    /* v8 ignore next -- tested in processes of its own, which coverage does not follow */ else writeAll(text, writeSync);
   } catch {
     // Nobody reads (EPIPE), or stdout is closed (EBADF). There is no other place to say so.
   }
