@@ -43,7 +43,7 @@ export async function install(directory, say, signal) {
   const { python, javaHome } = prerequisites();
   // What is half there may be of another recipe.
   for (const half of [places.stamp, places.venv, places.root]) rmSync(half, { recursive: true, force: true });
-  mkdirSync(places.jars, { recursive: true });
+  mkdirSync(places.jars, { recursive: true, mode: 0o700 }); // .keelson, where it is made here, holds secrets too
 
   const run = (command, args, cwd) => runCommand(command, args, { cwd, signal });
   await step(say, "1/4 a Python environment", async () => {
