@@ -12,6 +12,11 @@ export interface ServerOptions {
   readonly features: readonly Feature[];
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: Readonly<Record<string, unknown>>;
+  /** App-boot overrides from SSM Parameter Store, read at the start; they win over `config`. Default none. */
+  readonly ssm?: {
+    /** What their names begin with: `/app` for `/app/<feature>/<key name>`. */
+    readonly path: string;
+  };
   /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
   readonly auth?: AuthOptions;
   readonly dynamodb?: {
@@ -66,6 +71,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   group("", options, {
     features: unchecked, // the registry reports on features
     config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
+    ssm: unchecked,
     auth: unchecked,
     dynamodb: unchecked,
     log: unchecked,
@@ -78,6 +84,13 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     prefix: (value) => (isText(value, /^[A-Za-z0-9_.-]{1,100}$/) ? undefined : "letters, digits, `_`, `.` and `-`"),
     endpoint: (value) => (typeof value === "string" && URL.canParse(value) ? undefined : "a URL"),
   });
+  const pathRule = "a path such as /app, of at most 13 levels and without a slash at its end";
+  group("ssm", options?.ssm, {
+    path: (value) => (isText(value, /^(?=.{1,512}$)(\/[A-Za-z0-9_.-]+){1,13}$/) ? undefined : pathRule),
+  });
+  if (isRecord(options?.ssm) && options.ssm.path === undefined) {
+    problems.push(serverProblem("ssm.path", "option-missing", "it is not there", `use ${pathRule}`));
+  }
   group("log", options?.log, {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
     redact: (value) =>

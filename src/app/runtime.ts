@@ -1,3 +1,4 @@
+import type { ParameterReader } from "../aws/ssm.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
@@ -7,6 +8,7 @@ import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
+import { createAppOverrideLoader } from "./app-overrides.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
@@ -18,6 +20,8 @@ import { physicalTableName } from "./table.ts";
 export interface Adapters {
   readonly database: Database;
   readonly configRows: ConfigRowReader;
+  /** Where app-boot overrides are read from; there where the server names a path of SSM. */
+  readonly parameters?: ParameterReader | undefined;
   close(): Promise<void>;
 }
 
@@ -42,6 +46,7 @@ export interface Runtime {
   readonly clock: Clock;
   readonly log: ServerLogger;
   readonly routes: RouteTable<HandlerDeclaration>;
+  /** Knows the app-boot overrides of SSM once the adapters are open. */
   readonly resolver: ConfigResolver;
   readonly authenticator: Authenticator;
   /** Whether anything can verify a token. */
@@ -50,7 +55,10 @@ export interface Runtime {
   readonly newRequestId: () => string;
   /** What `/health/ready` reports; the container moves it on. */
   readonly lifecycle: { state: "running" | "draining" };
-  /** The adapters: a promise until they are open, then themselves. A failed opening is tried again. */
+  /**
+   * The adapters: a promise until they are open and the overrides of SSM are loaded, then
+   * themselves. A failed opening is tried again, after a pause where SSM was the reason.
+   */
   adapters(): Adapters | Promise<Adapters>;
   /** Closes the adapters, where they were opened. */
   close(): Promise<void>;
@@ -65,6 +73,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
   if (auth !== undefined) requireSoundAuth(auth, state.options.auth === auth ? "auth" : "KEELSON_AUTH_SECRET");
   const names = new Map<string, string>();
+  const overrides = createAppOverrideLoader(state, clock);
+  let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
 
@@ -83,7 +93,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     get routes() {
       return routes;
     },
-    resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
+    get resolver() {
+      return resolver;
+    },
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
     tableName: (name) => {
@@ -97,7 +109,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     lifecycle: { state: "running" },
     adapters: () => {
       if (opened !== undefined) return opened;
-      opening ??= options.openAdapters(runtime).then(
+      opening ??= open().then(
         (adapters) => {
           opened = adapters;
           return adapters;
@@ -117,6 +129,18 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       await adapters.close();
     },
   };
+  const open = async () => {
+    overrides.assertDue();
+    const adapters = await options.openAdapters(runtime);
+    try {
+      resolver = createConfigResolver({ appOverrides: await overrides.load(adapters.parameters) });
+    } catch (error) {
+      await adapters.close();
+      throw error;
+    }
+    return adapters;
+  };
+  state.ready = async () => void (await runtime.adapters());
   const routes = createRouteTable(routed([...state.registry.handlers.values(), ...healthHandlers(runtime)]));
   return runtime;
 }

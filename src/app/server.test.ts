@@ -65,6 +65,7 @@ test("every problem of features, options and overrides is reported at once", () 
     surprise: 1,
     basePath: "api/",
     environment: "staging",
+    ssm: { path: "app/", region: "x" },
     dynamodb: { prefix: "a b", endpoint: "nowhere", region: "x" },
     log: { level: "trace", redact: [1], powertools: {} },
     limits: { bodyBytes: -1 },
@@ -109,6 +110,8 @@ test("every problem of features, options and overrides is reported at once", () 
     "dynamodb.prefix option-type",
     "dynamodb.endpoint option-type",
     "dynamodb.region unknown-option",
+    "ssm.path option-type",
+    "ssm.region unknown-option",
     "log.level option-type",
     "log.redact option-type",
     "log.powertools option-type",
@@ -127,6 +130,7 @@ test("sound options are no problem", () => {
     basePath: "",
     environment: "test",
     dynamodb: { prefix: "my-app", endpoint: "http://127.0.0.1:8000" },
+    ssm: { path: "/app/production" },
     log: { level: "warn", redact: ["user.email", "*.card"], powertools: new PowertoolsLogger() },
     limits: { bodyBytes: 0 },
     auth: { secret: "s".repeat(32) },
@@ -137,6 +141,9 @@ test("sound options are no problem", () => {
   expect(problemsOf({ features: [], basePath: "/api/v1", config: undefined, log: undefined })).toEqual([]);
   expect(problemsOf({ features: [], log: { powertools: { level: 8, info: () => {} } } })).toHaveLength(1);
   expect(problemsOf({ features: [], basePath: null, config: 7 }).length).toBe(3);
+  for (const ssm of [{}, { path: "/" }, { path: "app" }, { path: "/app/" }, { path: "/a b" }, { path: "/a".repeat(14) }, 7]) {
+    expect(problemsOf({ features: [], ssm })).toHaveLength(1);
+  }
 });
 
 test.each([
@@ -208,6 +215,7 @@ test("something that is no server is refused by name", () => {
 
 test("a server is ready at once while it has nothing to load", async () => {
   await expect(buildServer({ features: [] }).ready()).resolves.toBeUndefined();
+  await expect(buildServer({ features: [], ssm: { path: "/app" } }).ready()).rejects.toThrow(/no host says where SSM is/);
 });
 
 /** A feature as plain JavaScript may declare it. */

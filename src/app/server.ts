@@ -22,7 +22,13 @@ const internals = Symbol.for("keelson.server");
 export interface Server {
   /** What the features declare. */
   readonly registry: Registry;
-  /** Resolves once the server can take requests; hosts await it. */
+  /**
+   * Resolves once the server can take requests: the adapters are open and the overrides of SSM are
+   * loaded. Hosts await it; tests and Lambda modules may, once there is a host.
+   *
+   * @throws FrameworkError `config_unavailable` (503) where SSM cannot be read or holds what is not
+   * valid, and Error where the server names a path of SSM and no host has been made for it.
+   */
   ready(): Promise<void>;
   /**
    * Names what to close at shutdown, in reverse order of registration.
@@ -51,6 +57,8 @@ export interface ServerInternals {
   started: boolean;
   /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
   runtime: Runtime | undefined;
+  /** Gets the runtime ready that was bound last. */
+  ready: (() => Promise<void>) | undefined;
 }
 
 /**
@@ -88,6 +96,7 @@ export function buildServer(options: ServerOptions): Server {
     checks: new Map(),
     started: false,
     runtime: undefined,
+    ready: undefined,
   };
   const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
     if (state.started)
@@ -97,7 +106,12 @@ export function buildServer(options: ServerOptions): Server {
   };
   return Object.freeze({
     registry,
-    ready: async () => {},
+    ready: async () => {
+      if (state.ready !== undefined) return state.ready();
+      if (options.ssm !== undefined) {
+        throw new Error("ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer");
+      }
+    },
     onClose: (name: string, close: Closer) => register("onClose", state.closers, name, close),
     onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", state.checks, name, check),
     [internals]: state,

@@ -3,24 +3,36 @@ import type { Adapters, Runtime } from "../app/runtime.ts";
 import { configTable } from "../app/table.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { openDatabase } from "./dynamodb.ts";
+import { openParameters } from "./ssm.ts";
 
 /** Opens the adapters of an AWS account, or of the emulator that the environment names. */
 export async function openAwsAdapters(runtime: Runtime, variables: Variables): Promise<Adapters> {
-  const database = await openDatabase({
-    endpoint: runtime.server.options.dynamodb?.endpoint ?? dynamoDbEndpoint(variables),
+  const { dynamodb, ssm } = runtime.server.options;
+  const account = {
     region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
     ...credentialsOf(variables),
-  });
+  };
+  const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? dynamoDbEndpoint(variables), ...account });
+  const parameters = ssm === undefined ? undefined : await openParameters({ endpoint: ssmEndpoint(variables), ...account });
   return {
     database,
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),
-    close: async () => database.destroy(),
+    parameters,
+    close: async () => {
+      database.destroy();
+      parameters?.close();
+    },
   };
 }
 
 /** The endpoint that the environment names, as the SDK reads it; `undefined` for AWS's own. */
 export function dynamoDbEndpoint(variables: Variables): string | undefined {
   return variables["AWS_ENDPOINT_URL_DYNAMODB"] || variables["AWS_ENDPOINT_URL"] || undefined;
+}
+
+/** The same for SSM. */
+export function ssmEndpoint(variables: Variables): string | undefined {
+  return variables["AWS_ENDPOINT_URL_SSM"] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
 /** Static credentials of variables other than the process's own, which the SDK reads itself. */

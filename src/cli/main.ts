@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/* v8 ignore file -- the entry of a process: command.test.ts runs it as one */
+/* v8 ignore file -- the entry of a process: the documents' sessions and npm start run it as one of their own */
 import { systemClock } from "../context/clock.ts";
 import { runCommand } from "./command.ts";
 

@@ -77,6 +77,20 @@ test("production without an endpoint is the AWS account; an endpoint of AWS's is
   expect((await bindAdapters(server("production", endpoint), {})).adapters).toEqual({ dynamodb: endpoint });
 });
 
+test("where the server names a path of SSM, the adapters say where it is read", async () => {
+  const owner = (environment: "development" | "production") => buildServer({ features: [], environment, ssm: { path: "/app" } });
+  const ssmOf = async (environment: "development" | "production", variables: Record<string, string>) =>
+    (await bindAdapters(owner(environment), variables)).adapters["ssm"];
+  const elsewhere = { AWS_ENDPOINT_URL_SSM: "http://127.0.0.1:9" };
+
+  expect(await ssmOf("development", local)).toBe(`embedded (${directory})`);
+  expect(await ssmOf("development", { ...local, ...elsewhere })).toBe("http://127.0.0.1:9");
+  expect(await ssmOf("production", {})).toBe("aws");
+  expect(await ssmOf("production", elsewhere)).toBe("http://127.0.0.1:9");
+  expect(await ssmOf("production", { AWS_ENDPOINT_URL: "http://127.0.0.1:8" })).toBe("http://127.0.0.1:8");
+  expect(await ssmOf("production", { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8" })).toBe("aws");
+});
+
 test("tables are created on any endpoint but AWS's, where they belong to the deployment", () => {
   expect(tableMode("http://localhost:4566")).toBe("create");
   expect(tableMode("https://dynamodb.eu-central-1.amazonaws.com")).toBe("check");

@@ -2,7 +2,7 @@ import type { Variables } from "../app/environment.ts";
 import type { Adapters, Runtime, RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { configTable } from "../app/table.ts";
-import { dynamoDbEndpoint, openAwsAdapters } from "../aws/adapters.ts";
+import { dynamoDbEndpoint, openAwsAdapters, ssmEndpoint } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
 
 /** What a container's runtime is bound to. */
@@ -21,19 +21,23 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const endpoint = options.dynamodb?.endpoint ?? dynamoDbEndpoint(variables);
   const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
+  const ssmAt = (place: string) => (options.ssm === undefined ? {} : { ssm: place });
   if (endpoint !== undefined) {
     return {
       ...secret,
-      adapters: { dynamodb: endpoint },
+      adapters: { dynamodb: endpoint, ...ssmAt(ssmEndpoint(variables) ?? "aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
     };
   }
   if (!isLocal) {
-    return { adapters: { dynamodb: "aws" }, openAdapters: (runtime) => openChecked(runtime, variables, "check") };
+    return {
+      adapters: { dynamodb: "aws", ...ssmAt(ssmEndpoint(variables) ?? "aws") },
+      openAdapters: (runtime) => openChecked(runtime, variables, "check"),
+    };
   }
   return {
     ...secret,
-    adapters: { dynamodb: `embedded (${directory})` },
+    adapters: { dynamodb: `embedded (${directory})`, ...ssmAt(variables["AWS_ENDPOINT_URL_SSM"] || `embedded (${directory})`) },
     openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
   };
 }

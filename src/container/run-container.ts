@@ -5,6 +5,7 @@ import type { Variables } from "../app/environment.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { describeError } from "../errors/describe.ts";
+import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { createHttpServer, type HttpServerOptions } from "./http-server.ts";
@@ -46,7 +47,9 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     await runtime.adapters();
     return await start(runtime, { ...options, port }, binding);
   } catch (error) {
-    const { log } = describeError(error, { requestId: "", environment: state.environment });
+    // What a client would be told says less than why.
+    const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
+    const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const report = runtime?.log ?? createRuntime(server, { variables, openAdapters: () => Promise.reject(error) }).log;
     const { error: _code, status: _status, ...reasons } = log.data;
     report.error("server.start_failed", reasons);

@@ -15,7 +15,15 @@ import { refuseInProduction } from "./refusal.ts";
 export function developmentSecret(directory: string, env: Variables): string {
   refuseInProduction("The development secret", env);
   createDataDirectory(directory);
-  const path = join(directory, "development-secret");
+  return keptSecret(join(directory, "development-secret"));
+}
+
+/**
+ * Returns the secret that a file keeps, and makes both where there is none.
+ *
+ * @throws Error where the file holds less than 32 bytes.
+ */
+export function keptSecret(path: string): string {
   const secret = read(path) ?? create(path);
   if (Buffer.byteLength(secret) < 32) throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
   return secret;

@@ -49,11 +49,11 @@ export function describeDynamoDbContract(
 
     describeItems(table);
     describeTransactions(table, capabilities);
-    describeTables(table);
+    describeTables(table, capabilities);
   });
 }
 
-function describeTables(table: ContractTable): void {
+function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: ContractCapabilities): void {
   describe("tables", () => {
     test("a table that is there cannot be created again", async () => {
       expect((await refusal(table.create())).name).toBe("ResourceInUseException");
@@ -73,6 +73,7 @@ function describeTables(table: ContractTable): void {
       expect((await describeTimeToLive()).TimeToLiveDescription?.TimeToLiveStatus).toBe("DISABLED");
       await expire("expiresAt");
       expect((await describeTimeToLive()).TimeToLiveDescription).toMatchObject({ AttributeName: "expiresAt" });
+      if (!refusesRepeatedTimeToLive) return;
       expect((await refusal(expire("expiresAt"))).message).toBe("TimeToLive is already enabled");
       expect((await refusal(expire("other"))).message).toContain("TimeToLive is active on a different AttributeName");
     });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { openExclusively } from "./data-directory.ts";
 import { openDynamoDb } from "./dynamodb.ts";
 import { createFrontServer } from "./front-server.ts";
+import { openSsm } from "./ssm.ts";
 
 /** What the parent says on the command line. */
 export interface StackProcessOptions {
@@ -37,7 +38,9 @@ try {
     dynamoDb.abandon(error);
   });
 
-  const server = createFrontServer([dynamoDb], reportFault);
+  const region = process.env["AWS_REGION"] ?? "us-east-1";
+  const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
+  const server = createFrontServer([dynamoDb, ssm], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
     server.close();

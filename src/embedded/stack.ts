@@ -33,7 +33,7 @@ export interface EmbeddedStack {
 }
 
 /**
- * Starts AWS for development and tests in a child process: DynamoDB, on 127.0.0.1 only. The
+ * Starts AWS for development and tests in a child process: DynamoDB and SSM, on 127.0.0.1 only. The
  * process ends with this one, whatever way this one ends.
  *
  * @throws Error in production and in Lambda, where dynalite is not installed, where another

@@ -22,6 +22,8 @@ export interface ContractCapabilities {
   readonly validationReasons: boolean;
   /** The 4 MB of a transaction are the items', not only the request's. */
   readonly countsStoredItems: boolean;
+  /** Time to live that is switched on already is not switched on again. */
+  readonly refusesRepeatedTimeToLive: boolean;
 }
 
 /** A table of the contract's own, with what most of its tests do with it. */

@@ -161,7 +161,8 @@ export function describeTransactions(table: ContractTable, capabilities: Contrac
       expect(failure.message).toContain(message);
     });
 
-    test.runIf(capabilities.countsStoredItems)("a small request for more than 4 MB of stored items is refused", async () => {
+    const testStoredItems = capabilities.countsStoredItems ? test : () => {};
+    testStoredItems("a small request for more than 4 MB of stored items is refused", async () => {
       const pk = fresh();
       const sorts = Array.from({ length: 11 }, (_, n) => String(n));
       await Promise.all(sorts.map((sk) => put({ ...keyOf(pk, sk), d: "x".repeat(395_000) })));

@@ -11,6 +11,11 @@ export function lambdaRuntime(server: Server): Runtime {
   return state.runtime;
 }
 
+/** Lets `server.ready()` be awaited before the first invocation, which alone would bind a runtime. */
+export function prepareLambda(server: Server): void {
+  serverInternals(server).ready ??= async () => void (await lambdaRuntime(server).adapters());
+}
+
 function open(runtime: Runtime): Promise<Adapters> {
   return openAwsAdapters(runtime, process.env);
 }

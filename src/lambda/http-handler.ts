@@ -8,7 +8,7 @@ import { answer, fail, finish } from "../http/pipeline.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type EventCodec, scopeMode } from "../middleware/execution-mode.ts";
 import type { RequestScope } from "../middleware/scope.ts";
-import { lambdaRuntime } from "./bind.ts";
+import { lambdaRuntime, prepareLambda } from "./bind.ts";
 import {
   assertHttpApiEvent,
   fromHttpResponse,
@@ -53,6 +53,7 @@ function httpFunction(server: Server, routes: (runtime: Runtime) => RouteTable<H
     const scope = ambientStore() as RequestScope;
     return fromHttpResponse(await answer(scope, toHttpRequest(event), routes(scope.runtime)));
   };
+  prepareLambda(server);
   return middy<HttpApiEvent, HttpApiResult>({ executionMode: scopeMode(() => lambdaRuntime(server), codec) }).handler(handler);
 }
 

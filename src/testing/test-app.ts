@@ -23,6 +23,7 @@ import { anonymous, type User } from "../identity/user.ts";
 import { identify, nameHandler, runInScope } from "../middleware/scope.ts";
 import { type Faults, watchCalls } from "./faults.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
+import { putParameters } from "./test-parameters.ts";
 
 /** Who calls, in a test. */
 export interface Caller {
@@ -81,6 +82,12 @@ export interface TestApp {
   close(): Promise<void>;
 }
 
+/** What {@link startTestApp} starts with. */
+export interface TestAppOptions {
+  /** Parameters of SSM, by name, there before the server reads them. Default none. */
+  readonly parameters?: Readonly<Record<string, string>>;
+}
+
 /**
  * Starts a server on an embedded stack in memory, on free ports.
  *
@@ -88,9 +95,10 @@ export interface TestApp {
  * const app = await startTestApp(server);
  * const response = await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } });
  */
-export async function startTestApp(server: Server): Promise<TestApp> {
+export async function startTestApp(server: Server, { parameters = {} }: TestAppOptions = {}): Promise<TestApp> {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   try {
+    await putParameters(stack, parameters);
     return await startOn(stack, server);
   } catch (error) {
     await stack.close();

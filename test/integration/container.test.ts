@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
+import { openSsm } from "../../src/embedded/ssm.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const running: { process: StartedProcess; directory: string }[] = [];
@@ -196,9 +197,36 @@ test.each([
     },
     /ECONNREFUSED/,
   ],
+  [
+    "an SSM that is not there",
+    { SSM_PATH: "/app", AWS_ENDPOINT_URL_SSM: "http://127.0.0.1:9", AWS_MAX_ATTEMPTS: "1" },
+    /SSM parameters below \/app cannot be read.*ECONNREFUSED/,
+  ],
 ])("%s stops the start with exit code 1 and says why", async (_name, env, message) => {
   await expect(start(env)).rejects.toThrow(message);
   await expect(start(env)).rejects.toThrow(/exited with 1/);
+});
+
+test("parameters that are not valid stop the start with exit code 1 and are named all at once, and mended it starts", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "keelson-container-ssm-"));
+  const env = { KEELSON_DIRECTORY: directory, SSM_PATH: "/app" };
+  const put = (Name: string) => openSsm({ directory }).call("PutParameter", { Name, Value: "1", Type: "String" });
+  try {
+    await put("/app/nothing/of-the-kind");
+    await put("/app/nor-this");
+    await expect(start(env)).rejects.toThrow(/2 problems at boot.*\/app\/nor-this.*\/app\/nothing\/of-the-kind/);
+
+    for (const Name of ["/app/nothing/of-the-kind", "/app/nor-this"])
+      await openSsm({ directory }).call("DeleteParameter", { Name });
+    const container = await start(env);
+    expect((await get(container, "/health/ready")).status).toBe(200);
+    expect(container.logs.find(({ msg }) => msg === "server.started")).toMatchObject({
+      adapters: { ssm: `embedded (${directory})` },
+    });
+  } finally {
+    for (const { process } of running) signalGroup(process, "SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+  }
 });
 
 function get({ port }: StartedProcess, path: string, init?: RequestInit): Promise<Response> {

@@ -1,0 +1,135 @@
+// Gets a LocalStack to work against: one that is given, one in a container where an engine answers,
+// or one installed here in host mode.
+import { spawn, spawnSync } from "node:child_process";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { install } from "./install.mjs";
+
+const directory = join(import.meta.dirname, "..", "..", ".keelson", "localstack");
+const image = "localstack/localstack:4.9.2";
+const readyMs = 180_000;
+const stopMs = 20_000;
+
+/**
+ * Gets a LocalStack, with a line of progress a step.
+ *
+ * @returns `{ endpoint, stopped, stop() }`: `stopped` resolves when its process ends, and never for
+ * one that was given; `stop` ends what was started here, and nothing else.
+ * @throws Error naming what is missing, or why it did not start; and when `signal` aborts, after
+ * what was started has ended.
+ */
+export async function getLocalStack({ port, host = false, signal }, say) {
+  const given = process.env.LOCALSTACK_ENDPOINT || process.env.AWS_ENDPOINT_URL;
+  if (given) return useGiven(given, say);
+  const free = port ?? (await freePort());
+  if (!host && hasContainerEngine()) return startContainer(free, say, signal);
+  return startHere(free, say, signal);
+}
+
+async function useGiven(given, say) {
+  if (!URL.canParse(given))
+    throw new Error(`LOCALSTACK_ENDPOINT or AWS_ENDPOINT_URL is ${JSON.stringify(given)}, which is no URL`);
+  const endpoint = new URL(given).origin;
+  if (!(await isReady(endpoint))) {
+    throw new Error(`no LocalStack answers at ${endpoint}; start it, or unset LOCALSTACK_ENDPOINT and AWS_ENDPOINT_URL`);
+  }
+  say(`using the one at ${endpoint}`);
+  return { endpoint, stopped: new Promise(() => {}), stop: async () => {} };
+}
+
+async function startContainer(port, say, signal) {
+  const name = `keelson-localstack-${process.pid}`;
+  say(`starting ${image} in a container`);
+  const child = spawn("docker", ["run", "--rm", "--name", name, "-p", `127.0.0.1:${port}:4566`, image], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+  });
+  return whenReady(child, { port, signal }, say, () => spawnSync("docker", ["stop", name], { stdio: "ignore" }));
+}
+
+async function startHere(port, say, signal) {
+  const places = await install(directory, say, signal);
+  say("starting");
+  const child = spawn(places.python, ["-m", "localstack.runtime.main"], {
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true, // a group of its own: DynamoDB Local is its child
+    env: {
+      ...process.env,
+      FILESYSTEM_ROOT: places.root,
+      OVERRIDE_IN_DOCKER: "0", // where this machine is a container itself
+      GATEWAY_LISTEN: `127.0.0.1:${port}`,
+      DISABLE_EVENTS: "1",
+      SKIP_SSL_CERT_DOWNLOAD: "1",
+      DNS_ADDRESS: "0",
+      S3_SKIP_SIGNATURE_VALIDATION: "0", // or a tampered presigned URL would be accepted
+    },
+  });
+  return whenReady(child, { port, signal }, say, () => signalGroup(child, "SIGTERM"));
+}
+
+async function whenReady(child, { port, signal }, say, askToStop) {
+  const endpoint = `http://127.0.0.1:${port}`;
+  const began = performance.now();
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text) => {
+      said = (said + text).slice(-4000);
+    });
+  }
+  let ended;
+  const stopped = new Promise((resolve) => {
+    const end = (why) => {
+      ended = why;
+      resolve(why);
+    };
+    child.once("error", (error) => end(error.message));
+    child.once("exit", (code, signalName) => end(`it ended with ${signalName ?? code}`));
+  });
+  const stop = async () => {
+    askToStop();
+    await Promise.race([stopped, delay(stopMs, undefined, { ref: false })]);
+    signalGroup(child, "SIGKILL"); // what is left of its group
+    await stopped;
+  };
+  while (!(await isReady(endpoint))) {
+    if (ended !== undefined) throw new Error(`LocalStack did not start: ${ended}\n${said.trim()}`);
+    if (signal.aborted || performance.now() - began > readyMs) {
+      await stop();
+      signal.throwIfAborted();
+      throw new Error(`LocalStack was not ready within ${readyMs / 1000} s\n${said.trim()}`);
+    }
+    await delay(200);
+  }
+  say(`ready at ${endpoint} after ${((performance.now() - began) / 1000).toFixed(1)} s`);
+  return { endpoint, stopped, stop };
+}
+
+async function isReady(endpoint) {
+  try {
+    return (await fetch(`${endpoint}/_localstack/health`, { signal: AbortSignal.timeout(5000) })).ok;
+  } catch {
+    return false;
+  }
+}
+
+function signalGroup({ pid }, name) {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, name);
+  } catch {
+    // Its group is gone.
+  }
+}
+
+function hasContainerEngine() {
+  return spawnSync("docker", ["info"], { stdio: "ignore", timeout: 10_000 }).status === 0;
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve, reject) => server.once("listening", resolve).once("error", reject));
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}

@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { createTenantConfig } from "../config/declaration.ts";
+import type { ConfigParameter } from "../config/parameters.ts";
+import { defineFeature } from "./feature.ts";
+import { createRuntime } from "./runtime.ts";
+import { buildServer } from "./server.ts";
+
+const hello = defineFeature("hello", (r) => {
+  const config = r.config({ keys: { limit: createTenantConfig("number", { default: 1, bounds: { min: 1, max: 9 } }) } });
+  return { config };
+});
+const { id, definition } = hello.config.limit;
+
+/** A runtime over an SSM that answers what `answers` say, one after the other, the last for ever. */
+function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
+  const seen = { opened: 0, closed: 0, reads: [] as string[] };
+  let nowMs = 1_000_000;
+  const server = buildServer({ features: [hello], config: { [id]: 2 }, ssm: { path: "/app" } });
+  const runtime = createRuntime(server, {
+    variables: {},
+    clock: { now: () => nowMs },
+    openAdapters: async () => {
+      seen.opened += 1;
+      return {
+        database: {} as never,
+        configRows: { read: async () => [] },
+        parameters: {
+          read: async (path) => {
+            const answer = answers[Math.min(seen.reads.length, answers.length - 1)];
+            seen.reads.push(path);
+            if (answer instanceof Error) throw answer;
+            return answer ?? [];
+          },
+          close: () => {},
+        },
+        close: async () => {
+          seen.closed += 1;
+        },
+      };
+    },
+  });
+  const limit = async () => {
+    const session = { rows: { read: async () => [] }, clock: runtime.clock, log: runtime.log, tenantId: "acme", userId: "ann" };
+    // Safe: no key here is computed, and the parts of a session that are read are there.
+    return runtime.resolver.resolve(session as never, id, definition);
+  };
+  const advance = (ms: number) => {
+    nowMs += ms;
+  };
+  return { server, runtime, seen, limit, advance };
+}
+
+const limitOf = (value: string): ConfigParameter => ({ name: "/app/hello/limit", value, secure: false });
+
+test("a parameter wins over the override of buildServer, which holds where there is none", async () => {
+  const over = runtimeOver([limitOf("7")]);
+  expect(await over.limit()).toEqual({ value: 2, source: "app-override" });
+  await over.server.ready();
+  expect(await over.limit()).toEqual({ value: 7, source: "app-override" });
+  expect(over.seen.reads).toEqual(["/app"]);
+
+  const without = runtimeOver([]);
+  await without.server.ready();
+  expect(await without.limit()).toEqual({ value: 2, source: "app-override" });
+});
+
+test("parameters are read once, and what becomes of SSM later changes nothing", async () => {
+  const { server, runtime, seen, limit } = runtimeOver([limitOf("7")], new Error("down"));
+  await Promise.all([server.ready(), runtime.adapters(), server.ready()]);
+  await runtime.adapters();
+  expect(await limit()).toMatchObject({ value: 7 });
+  expect(seen).toMatchObject({ opened: 1, closed: 0, reads: ["/app"] });
+});
+
+test("an SSM that fails is 503, is left alone for five seconds, and is asked again then", async () => {
+  const { runtime, server, seen, limit, advance } = runtimeOver(new Error("down"), new Error("down"), [limitOf("3")]);
+  const refused = { code: "config_unavailable", status: 503, headers: { "retry-after": "5" }, cause: new Error("down") };
+  for (let call = 0; call < 10; call += 1) await expect(async () => runtime.adapters()).rejects.toMatchObject(refused);
+  expect(seen).toMatchObject({ opened: 1, closed: 1 });
+
+  advance(5_000);
+  await expect(server.ready()).rejects.toMatchObject(refused);
+  advance(4_999);
+  await expect(server.ready()).rejects.toMatchObject(refused);
+  expect(seen.opened).toBe(2);
+  advance(1);
+  await server.ready();
+  expect(await limit()).toMatchObject({ value: 3 });
+  expect(seen).toMatchObject({ opened: 3, closed: 2 });
+});
+
+test("a clock that was set back does not keep the pause", async () => {
+  const { server, seen, advance } = runtimeOver(new Error("down"), []);
+  await expect(server.ready()).rejects.toThrow();
+  advance(-60_000);
+  await server.ready();
+  expect(seen.opened).toBe(2);
+});
+
+test("parameters that are not valid are 503 with every problem as cause, until they are mended", async () => {
+  const { server, limit, advance } = runtimeOver(
+    [limitOf("99"), { name: "/app/x/y", value: "s3cret", secure: true }],
+    [limitOf("9")],
+  );
+  const failure = await server.ready().catch((error: Error) => error);
+  expect(failure).toMatchObject({ code: "config_unavailable", cause: { name: "BootError" } });
+  const { message } = (failure as { cause: Error }).cause;
+  expect(message).toContain("/app/hello/limit");
+  expect(message).toContain("/app/x/y");
+  expect(message).not.toContain("s3cret");
+  expect(await limit()).toMatchObject({ value: 2 });
+
+  advance(5_000);
+  await server.ready();
+  expect(await limit()).toMatchObject({ value: 9 });
+});
+
+test("without a path of SSM nothing is read", async () => {
+  const server = buildServer({ features: [hello] });
+  const read = async () => Promise.reject(new Error("asked"));
+  const runtime = createRuntime(server, {
+    variables: {},
+    openAdapters: async () => ({
+      database: {} as never,
+      configRows: { read: async () => [] },
+      parameters: { read, close: () => {} },
+      close: async () => {},
+    }),
+  });
+  await expect(runtime.adapters()).resolves.toBeDefined();
+});

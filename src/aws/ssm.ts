@@ -1,0 +1,63 @@
+import type { Parameter } from "@aws-sdk/client-ssm";
+import type { ConfigParameter } from "../config/parameters.ts";
+
+/** Reads parameters; every page, decrypted. */
+export interface ParameterReader {
+  /** @throws Error where SSM fails after the SDK's retries, or has not answered in time. */
+  read(path: string): Promise<readonly ConfigParameter[]>;
+  close(): void;
+}
+
+/** Where SSM is, where that is not AWS's own endpoint of the region. */
+export interface SsmOptions {
+  readonly endpoint?: string | undefined;
+  readonly region?: string | undefined;
+  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /** How long one attempt of a call may take, in milliseconds. Default 2,000. */
+  readonly attemptMs?: number;
+  /** How long everything may take, retries and pages included, in milliseconds. Default 10,000. */
+  readonly totalMs?: number;
+}
+
+/** Opens a reader of SSM Parameter Store. The SDK is loaded here, and only here. */
+export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
+  const { endpoint, region, credentials, attemptMs = 2_000, totalMs = 10_000 } = options;
+  const { paginateGetParametersByPath, SSMClient } = await import("@aws-sdk/client-ssm");
+  const client = new SSMClient({
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(region === undefined ? {} : { region }),
+    ...(credentials === undefined ? {} : { credentials }),
+    requestHandler: { connectionTimeout: attemptMs, requestTimeout: attemptMs, throwOnRequestTimeout: true },
+  });
+  return {
+    read: async (path) => {
+      const found: ConfigParameter[] = [];
+      const late = AbortSignal.timeout(totalMs);
+      const pages = paginateGetParametersByPath(
+        { client, pageSize: 10 },
+        { Path: path, Recursive: true, WithDecryption: true },
+        { abortSignal: late },
+      );
+      try {
+        for await (const { Parameters } of pages) {
+          late.throwIfAborted();
+          found.push(...(Parameters ?? []).map(parameterOf));
+        }
+      } catch (error) {
+        // Safe: the SDK throws errors only.
+        const reason = late.aborted
+          ? `no complete answer within ${totalMs} ms`
+          : `${(error as Error).name} after the SDK's retries`;
+        throw new Error(`SSM parameters below ${path} cannot be read: ${reason}`, { cause: error });
+      }
+      return found;
+    },
+    close: () => client.destroy(),
+  };
+}
+
+function parameterOf({ Name, Value, Type }: Parameter): ConfigParameter {
+  if (typeof Name !== "string" || typeof Value !== "string")
+    throw new TypeError("SSM answered a parameter without name or value");
+  return { name: Name, value: Value, secure: Type === "SecureString" };
+}
