@@ -1,5 +1,6 @@
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
+import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
@@ -17,7 +18,10 @@ import { physicalTableName } from "./table.ts";
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
+  /** Rows as requests read them. */
   readonly configRows: ConfigRowReader;
+  /** Rows as operators read and write them. */
+  readonly configStore: ConfigStore;
   close(): Promise<void>;
 }
 

@@ -73,7 +73,12 @@ async function serving(options: Parameters<typeof createHttpServer>[1] = {}) {
   const runtime = createRuntime(server, {
     variables: {},
     write: (line) => void logs.push(JSON.parse(line)),
-    openAdapters: async () => ({ database: {} as never, configRows: { read: async () => [] }, close: async () => {} }),
+    openAdapters: async () => ({
+      database: {} as never,
+      configRows: { read: async () => [] },
+      configStore: {} as never,
+      close: async () => {},
+    }),
   });
   const http = createHttpServer(runtime, options);
   open.push(http);
