@@ -118,6 +118,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       await adapters.close();
     },
   };
-  const routes = createRouteTable(routed([...state.registry.handlers.values(), ...healthHandlers(runtime)]));
+  const routes = createRouteTable(
+    routed([...state.registry.handlers.values(), ...healthHandlers(runtime), ...state.builtIns(runtime)]),
+  );
   return runtime;
 }
