@@ -247,8 +247,8 @@ test.each([
     { value: 5, scope: "constructor" },
     [{ field: "scope", error: "must be system, tenant or user" }],
   ],
-  ["a tenant that is no text", { value: 5, tenantId: 7 }, [{ field: "tenantId", error: "must be a non-empty text" }]],
-  ["an empty tenant", { value: 5, tenantId: "" }, [{ field: "tenantId", error: "must be a non-empty text" }]],
+  ["a tenant that is no text", { value: 5, tenantId: 7 }, [{ field: "tenantId", error: "is not an ID that a token can have" }]],
+  ["an empty tenant", { value: 5, tenantId: "" }, [{ field: "tenantId", error: "is not an ID that a token can have" }]],
   [
     "a name that is not known",
     { value: 5, expires: "2030-01-01" },
@@ -393,6 +393,41 @@ test("when the store fails the answer is 503, for reading and for writing", asyn
   });
   expect((await send(admin, "GET", path("size"))).body).toMatchObject({ source: "default" });
 });
+
+test("writers that expect nothing all get through, one on top of the other, and the history has each", async () => {
+  const { admin } = tenant("crowd");
+  const values = [11, 12, 13];
+  const answers = await Promise.all(values.map((value) => send(admin, "PUT", path("size"), { value })));
+  const { items } = (await send(admin, "GET", path("size", "/history"))).body;
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+  expect(items.map(({ value }) => value).sort()).toEqual(values);
+  expect(items.map((item) => (item as unknown as { version: number }).version)).toEqual([3, 2, 1]);
+});
+
+test("a write whose answer is lost on the way has happened once", async () => {
+  const { admin } = tenant("lost");
+  app.faults.after("TransactWriteItems", 1).loseAnswer();
+  const { status } = await send(admin, "PUT", path("size"), { value: 20, expectedVersion: 0 });
+  const { items } = (await send(admin, "GET", path("size", "/history"))).body;
+
+  expect([status, items.length]).toEqual([503, 1]);
+  expect(await send(admin, "PUT", path("size"), { value: 20, expectedVersion: 0 })).toMatchObject({ status: 409 });
+});
+
+test.each(["acme#ann", "acme%23ann", "a/b", "..", "ünï✓", "x".repeat(256), "acme ", "__proto__"])(
+  "a tenant called %s has rows of its own",
+  async (tenantId) => {
+    const { admin } = tenant(tenantId);
+    const { operator } = tenant("counting");
+    const target = `?tenantId=${encodeURIComponent(tenantId)}`;
+    await send(admin, "PUT", path("size"), { value: 33 });
+
+    expect((await send(operator, "GET", path("size", target))).body).toMatchObject({ value: 33, source: "tenant-row" });
+    expect((await send(operator, "GET", path("size", "/history").concat(target))).body.items).toHaveLength(1);
+    expect((await send(operator, "GET", path("size"))).body).toMatchObject({ value: 10, source: "default" });
+  },
+);
 
 test("in Lambda the routes answer as they do in the container", async () => {
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);

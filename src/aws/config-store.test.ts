@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { configTable } from "../app/table.ts";
-import type { ConfigRow, RowAddress } from "../config/rows.ts";
+import { type ConfigRow, type RowAddress, userPartition } from "../config/rows.ts";
 import type { WriteAction } from "../config/store.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
@@ -63,6 +63,26 @@ test("a history is the newest first also beyond nine versions, bounded, and begi
   expect(await versions({ limit: 2, before: 10 })).toEqual([9, 8]);
   expect(await versions({ limit: 2, before: 1 })).toEqual([]);
   expect(await versions({ limit: 2, before: 0 })).toEqual([]);
+});
+
+test("a page of the largest values is whole, though one answer of the store does not hold it", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = at("large");
+  const value = "x".repeat(16_384);
+  for (let version = 1; version <= 70; version++) {
+    await write(address, { value, version }, version === 1 ? undefined : version - 1);
+  }
+
+  const entries = await store.history(address, { limit: 69 });
+  expect(entries.map(({ version }) => version)).toEqual(Array.from({ length: 69 }, (_, index) => 70 - index));
+});
+
+test("the longest partition has room for its history", async () => {
+  const store = dynamoConfigStore(database, "rows");
+  const address = { partition: userPartition("t".repeat(1_000), "ü".repeat(500)), key: "k".repeat(256) };
+
+  expect(await write(address, { value: 1, version: 1 })).toBe(true);
+  expect(await store.history(address, { limit: 1 })).toMatchObject([{ value: 1 }]);
 });
 
 test("histories of keys and tenants that begin alike stay apart, and none is a row", async () => {

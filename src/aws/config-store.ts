@@ -32,22 +32,30 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
       const newest = before === undefined ? maxVersion : before - 1;
       if (newest < 0) return [];
       const { QueryCommand } = await import("@aws-sdk/lib-dynamodb");
-      const { Items = [] } = await database.send(
-        new QueryCommand({
-          TableName: tableName,
-          KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
-          ExpressionAttributeValues: {
-            ":partition": historyPartition(address),
-            ":oldest": historyKey(address, 0),
-            ":newest": historyKey(address, newest),
-          },
-          ScanIndexForward: false,
-          Limit: limit,
-          ConsistentRead: true,
-        }),
-      );
+      const entries: Record<string, unknown>[] = [];
+      let from: Record<string, unknown> | undefined;
+      // An answer ends at 1 MB, which sixty of the largest values fill.
+      do {
+        const { Items = [], LastEvaluatedKey } = await database.send(
+          new QueryCommand({
+            TableName: tableName,
+            KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
+            ExpressionAttributeValues: {
+              ":partition": historyPartition(address),
+              ":oldest": historyKey(address, 0),
+              ":newest": historyKey(address, newest),
+            },
+            ScanIndexForward: false,
+            Limit: limit - entries.length,
+            ConsistentRead: true,
+            ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+          }),
+        );
+        entries.push(...Items);
+        from = LastEvaluatedKey;
+      } while (from !== undefined && entries.length < limit);
       // Safe: only `write` puts items there.
-      return Items as unknown as HistoryEntry[];
+      return entries as unknown as HistoryEntry[];
     },
   };
 }

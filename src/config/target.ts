@@ -1,5 +1,6 @@
 import { AccessDeniedError, FrameworkError, NotFoundError, ValidationError } from "../errors/errors.ts";
 import { access, allows, describeRule } from "../identity/access.ts";
+import { isIdentifier } from "../identity/claims.ts";
 import type { User } from "../identity/user.ts";
 import type { ConfigKeyDefinition, ConfigScope } from "./declaration.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "./rows.ts";
@@ -74,8 +75,8 @@ export function aimToWrite(user: User, key: TargetKey, target: ConfigTarget): Ai
 export function aimAt(user: User, { scope, tenantId, userId }: ConfigTarget, keyScope: ConfigScope): Aim {
   const ids = Object.entries({ tenantId, userId }).filter(([, value]) => value !== undefined);
   const fields = ids
-    .filter(([, value]) => typeof value !== "string" || value === "")
-    .map(([field]) => ({ field, error: "must be a non-empty text" }));
+    .filter(([, value]) => !isIdentifier(value))
+    .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
   if (scope !== undefined && !Object.hasOwn(breadth, scope)) {
     fields.push({ field: "scope", error: "must be system, tenant or user" });
   }
