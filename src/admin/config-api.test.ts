@@ -21,6 +21,7 @@ const declareKeys = (r: FeatureBuilder) =>
       order: createUserConfig("select", { options: ["newest", "name"], default: "newest" }),
       open: createSystemConfig("boolean", { default: true }),
       secret: createTenantConfig("text", { encrypted: true, read: access.admin, write: access.admin }),
+      deployed: createTenantConfig("text", { encrypted: true }),
       quota: createTenantConfig("number", { computed: (ctx) => (ctx.user.tenantId === "acme" ? 5_000 : 100) }),
       failing: createTenantConfig("number", {
         computed: (): number => {
@@ -31,7 +32,7 @@ const declareKeys = (r: FeatureBuilder) =>
   });
 const server = buildServer({
   features: [defineFeature("ops", (r) => ({ config: declareKeys(r) }))],
-  config: { "ops:config:note": "from the deployment" },
+  config: { "ops:config:note": "from the deployment", "ops:config:deployed": "hunter3-hunter3" },
 });
 
 let app: TestApp;
@@ -380,6 +381,41 @@ test("a secret is never shown, and is refused as long as there is no key ring", 
   expect(shown.body.levels[0]).toMatchObject({ isSet: true, active: false, note: "the row of an encrypted key is not sealed" });
   expect(await send(admin, "DELETE", path("secret"))).toMatchObject({ status: 200, body: { source: "missing", version: 2 } });
   expect(JSON.stringify([answers, app.logs.slice(began)])).not.toContain(secret);
+});
+
+test("a secret of the deployment is shown as set, and nowhere as what it is", async () => {
+  const { admin } = tenant("deployed");
+  const shown = await send(admin, "GET", path("deployed"));
+  const answers = [shown, await send(admin, "GET", "/config"), await send(admin, "DELETE", path("deployed"))];
+
+  expect(shown.body).toMatchObject({ source: "app-override" });
+  expect(shown.body.levels).toContainEqual({ source: "app-override", isSet: true, active: true });
+  expect(JSON.stringify(answers)).not.toContain("hunter3");
+});
+
+test("a colleague's own rows are a systemAdmin's to see and to write, and that is logged", async () => {
+  const { admin, operator } = tenant("colleagues");
+  const theirs = path("order", "?userId=bob");
+  expect((await send(admin, "GET", theirs)).status).toBe(403);
+  expect((await send(admin, "PUT", theirs, { value: "name" })).status).toBe(403);
+  const began = app.logs.length;
+
+  expect(await send(operator, "PUT", theirs, { value: "name" })).toMatchObject({ status: 200, body: { source: "user-row" } });
+  expect((await send({ ...admin, id: "bob" }, "GET", path("order"))).body).toMatchObject({ value: "name" });
+  expect((await send(admin, "GET", path("order"))).body).toMatchObject({ source: "default" });
+  expect(app.logs.slice(began)).toContainEqual(
+    expect.objectContaining({ msg: "config.other_target", targetTenantId: "colleagues", targetUserId: "bob" }),
+  );
+});
+
+test("an explanation at a broader level leaves the narrower ones out", async () => {
+  const { user } = tenant("levels");
+  const sources = async (query: string) =>
+    (await send(user, "GET", path("order", query))).body.levels.map(({ source }) => source).slice(0, -2);
+
+  expect(await sources("")).toEqual(["user-row", "tenant-row", "system-row"]);
+  expect(await sources("?scope=tenant")).toEqual(["tenant-row", "system-row"]);
+  expect(await sources("?scope=system")).toEqual(["system-row"]);
 });
 
 test("when the store fails the answer is 503, for reading and for writing", async () => {
