@@ -3,9 +3,19 @@ export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } 
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handler.ts";
 export type { ServerOptions } from "./app/options.ts";
 export { createRegistry, type Registry } from "./app/registry.ts";
-export { buildServer, type Closer, type ReadyCheck, type Server } from "./app/server.ts";
+export type { Closer, ReadyCheck, Server } from "./app/server.ts";
 export type { TableHandle } from "./app/table.ts";
+export { buildServer } from "./build-server.ts";
 export type { ConfigSource } from "./config/cascade.ts";
+export {
+  type ConfigWriteResult,
+  type ResetConfigOptions,
+  resetConfig,
+  type SetConfigOptions,
+  setConfig,
+  type UndoConfigOptions,
+  undoConfig,
+} from "./config/change.ts";
 export {
   type ConfigKeyDefinition,
   type ConfigKeyHandle,
@@ -16,9 +26,14 @@ export {
   createUserConfig,
   type KeyDeclaration,
 } from "./config/declaration.ts";
+export type { ConfigLevel, DeclarationView } from "./config/explain.ts";
+export { type ConfigHistoryItem, type ConfigHistoryOptions, type ConfigHistoryPage, configHistory } from "./config/history.ts";
+export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config/look-up.ts";
 export { validateAppOverrides } from "./config/overrides.ts";
 export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/request-parameter.ts";
 export { type ConfigResolver, createConfigResolver } from "./config/resolver.ts";
+export type { WriteAction } from "./config/store.ts";
+export type { ConfigTarget } from "./config/target.ts";
 export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConfigKeyComputed } from "./config/validators.ts";
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.

@@ -24,6 +24,7 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
       return {
         database: {} as never,
         configRows: { read: async () => [] },
+        configStore: {} as never,
         parameters: {
           read: async (path) => {
             const answer = answers[Math.min(seen.reads.length, answers.length - 1)];
@@ -123,6 +124,7 @@ test("without a path of SSM nothing is read", async () => {
     openAdapters: async () => ({
       database: {} as never,
       configRows: { read: async () => [] },
+      configStore: {} as never,
       parameters: { read, close: () => {} },
       close: async () => {},
     }),

@@ -1,6 +1,7 @@
 import { requestDatabase } from "../aws/request-database.ts";
 import { type ComputedNode, createComputedValues } from "../config/computed.ts";
 import type { ConfigKeyHandle } from "../config/declaration.ts";
+import { type OperatorSession, operatorSession } from "../config/operator-session.ts";
 import { type ConfigSession, configSession } from "../config/resolver.ts";
 import type { PipelineContext, RequestView } from "../context/pipeline-context.ts";
 import { isReply } from "../http/reply.ts";
@@ -24,7 +25,7 @@ export function createContext(runtime: Runtime, adapters: Adapters, facts: Conte
   return openSession(runtime, adapters, facts).contextFor(undefined);
 }
 
-interface Session extends ConfigSession {
+interface Session extends OperatorSession {
   contextFor(node: ComputedNode | undefined): PipelineContext;
 }
 
@@ -36,6 +37,8 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
     tenantId: user.tenantId,
     userId: user.id,
     rows: adapters.configRows,
+    store: adapters.configStore,
+    override: (id) => runtime.resolver.override(id),
     clock: runtime.clock,
     log: base.child({ handler: facts.handler }),
     computed: createComputedValues(),
@@ -45,11 +48,13 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
 
   function build(log: Logger, node: ComputedNode | undefined): PipelineContext {
     let db: PipelineContext["db"] | undefined;
+    const openFor = ({ tenantId, userId }: Pick<ConfigSession, "tenantId" | "userId">): Session =>
+      openSession(runtime, adapters, { ...facts, user: { id: userId, tenantId, roles: [] } });
     return Object.freeze<PipelineContext>({
       get db() {
         db ??= requestDatabase(adapters.database, facts.signal, {
-          [configSession]: ({ tenantId, userId }: Pick<ConfigSession, "tenantId" | "userId">): ConfigSession =>
-            openSession(runtime, adapters, { ...facts, user: { id: userId, tenantId, roles: [] } }),
+          [configSession]: openFor,
+          [operatorSession]: openFor,
         });
         return db;
       },

@@ -6,6 +6,7 @@ import { buildServer } from "./server.ts";
 const adapters = (closed: string[] = []) => ({
   database: {} as never,
   configRows: { read: async () => [] },
+  configStore: {} as never,
   close: async () => void closed.push("closed"),
 });
 

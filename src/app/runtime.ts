@@ -1,6 +1,7 @@
 import type { ParameterReader } from "../aws/ssm.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
+import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
@@ -19,9 +20,12 @@ import { physicalTableName } from "./table.ts";
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
+  /** Rows as requests read them. */
   readonly configRows: ConfigRowReader;
   /** Where app-boot overrides are read from; there where the server names a path of SSM. */
   readonly parameters?: ParameterReader | undefined;
+  /** Rows as operators read and write them. */
+  readonly configStore: ConfigStore;
   close(): Promise<void>;
 }
 
@@ -141,7 +145,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     return adapters;
   };
   state.ready = async () => void (await runtime.adapters());
-  const routes = createRouteTable(routed([...state.registry.handlers.values(), ...healthHandlers(runtime)]));
+  const routes = createRouteTable(
+    routed([...state.registry.handlers.values(), ...healthHandlers(runtime), ...state.builtIns(runtime)]),
+  );
   return runtime;
 }
 

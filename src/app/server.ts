@@ -4,7 +4,7 @@ import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-table.ts";
 import { type Environment, environmentOf } from "./environment.ts";
-import type { Awaitable } from "./handler.ts";
+import type { Awaitable, HandlerDeclaration } from "./handler.ts";
 import { optionProblems, type ServerOptions } from "./options.ts";
 import { createRegistry, type Registry, serverProblem } from "./registry.ts";
 import { type RoutedHandler, routed } from "./routes.ts";
@@ -53,6 +53,8 @@ export interface ServerInternals {
   readonly registry: Registry;
   readonly closers: Map<string, Closer>;
   readonly checks: Map<string, ReadyCheck>;
+  /** The handlers that every server has beside those of its features. */
+  readonly builtIns: BuiltIns;
   /** Set by the first host that starts. */
   started: boolean;
   /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
@@ -61,15 +63,16 @@ export interface ServerInternals {
   ready: (() => Promise<void>) | undefined;
 }
 
+/** Makes the handlers that a server has beside those of its features, once it is bound. */
+export type BuiltIns = (runtime: Runtime) => readonly HandlerDeclaration[];
+
 /**
- * Builds a server from features and options. It is synchronous, does no I/O, and captures no
- * adapter: hosts bind them at first use.
+ * Builds a server from features and options, as the package's `buildServer` does, with the
+ * built-in handlers that it is given: those of folders that stand above this one.
  *
  * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
- * @example
- * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
  */
-export function buildServer(options: ServerOptions): Server {
+export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => []): Server {
   const registry = createRegistry(options?.features);
   const problems = [
     ...optionProblems(options),
@@ -94,6 +97,7 @@ export function buildServer(options: ServerOptions): Server {
     registry,
     closers: new Map(),
     checks: new Map(),
+    builtIns,
     started: false,
     runtime: undefined,
     ready: undefined,

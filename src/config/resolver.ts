@@ -55,6 +55,8 @@ export interface ConfigResolver {
     userId: string | undefined,
     db: object,
   ): Promise<Resolved>;
+  /** The app-boot override of a key; `undefined` where there is none. */
+  override(id: string): unknown;
 }
 
 /** How many misfit values are remembered as reported, so that each is reported once. */
@@ -94,6 +96,7 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
 
   return Object.freeze({
     resolve,
+    override: (id: string) => overrides.get(id),
     getWithSource: async (
       id: string,
       definition: ConfigKeyDefinition,

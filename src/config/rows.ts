@@ -27,6 +27,10 @@ export interface RowAddress {
 export interface ConfigRowReader {
   /** Returns one row for each address, in the same order; `undefined` where none is stored. */
   read(addresses: readonly RowAddress[]): Promise<readonly (ConfigRow | undefined)[]>;
+  /** Takes notice of a row that this process has written, so that its next read sees it. */
+  noteWrite?(partition: string, key: string, row: ConfigRow): void;
+  /** How long ago a row was fetched, in milliseconds; `undefined` where it is not kept. */
+  ageMs?(address: RowAddress): number | undefined;
 }
 
 /** The source of a value that comes from a row (specification 2.2). */

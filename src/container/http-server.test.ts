@@ -113,7 +113,12 @@ async function serving(options: Parameters<typeof createHttpServer>[1] = {}, aut
   const runtime = createRuntime(server, {
     variables: {},
     write: (line) => void logs.push(JSON.parse(line)),
-    openAdapters: async () => ({ database: {} as never, configRows: { read: async () => [] }, close: async () => {} }),
+    openAdapters: async () => ({
+      database: {} as never,
+      configRows: { read: async () => [] },
+      configStore: {} as never,
+      close: async () => {},
+    }),
   });
   const container = createHttpServer(runtime, options);
   const { http } = container;

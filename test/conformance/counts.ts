@@ -8,6 +8,7 @@ import { identityRows } from "./identity.ts";
 import { levelRows } from "./levels.ts";
 import { loggingRows } from "./logging.ts";
 import { notYet, reasons } from "./not-yet.ts";
+import { operatorRows } from "./operators.ts";
 import { resolverRows } from "./resolver.ts";
 import type { Row } from "./row.ts";
 
@@ -22,6 +23,7 @@ export const rows: readonly Row[] = [
   ...loggingRows,
   ...errorRows,
   ...identityRows,
+  ...operatorRows,
   ...drainingRows,
 ];
 

@@ -4,7 +4,6 @@ export const reasons = {
   events: "events, jobs and their envelope are not built yet",
   delivery: "deliveries are not built yet",
   "client-log": "the browser logger and POST /log are not built yet",
-  operators: "checked writes and the operators' API are not built yet",
   lifecycle: "the phases of the shutdown are not built yet; what there is drains and closes",
   pipeline: "hooks, event streaming and projections are not built yet",
   open: "the specification leaves it open, so nothing can contradict it",
@@ -120,7 +119,6 @@ export const notYet: readonly NotYet[] = [
     why: "once",
   },
   { section: "3.3", sentence: "The order is in section 4.1 rule 2.", why: "advice" },
-  { section: "4.1.4", sentence: "Writing an out-of-bound number to a row is rejected.", why: "operators" },
   { section: "4.2", sentence: "Purpose: receives client logs in production.", why: "client-log" },
   {
     section: "4.2",
@@ -149,12 +147,6 @@ export const notYet: readonly NotYet[] = [
     why: "excluded",
   },
   { section: "5", sentence: "The client-log endpoint and …", why: "client-log" },
-  {
-    section: "5",
-    sentence:
-      "Config reads and writes are guarded per key by role rules (`read`, `write`), for example `access.admin` for reading and `access.systemAdmin` for writing.",
-    why: "operators",
-  },
   { section: "5", sentence: "Token format, how tokens are obtained, the header that carries them: not shown.", why: "open" },
   {
     section: "6.1",

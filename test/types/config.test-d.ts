@@ -1,4 +1,5 @@
 import { describe, expectTypeOf, test } from "vitest";
+import { type ConfigWriteResult, setConfig } from "../../src/config/change.ts";
 import {
   type ConfigKeyHandle,
   createSystemConfig,
@@ -161,6 +162,20 @@ describe("handles", () => {
     expectTypeOf(() => ctx.config(optional)).returns.resolves.toEqualTypeOf<number | undefined>();
     expectTypeOf(() => resolveConfigOrParam(ctx, limit, "1")).returns.resolves.toEqualTypeOf<number>();
     expectTypeOf(() => resolveConfigOrParam(ctx, order, undefined)).returns.resolves.toEqualTypeOf<"newest" | "name">();
+  });
+
+  test("setConfig takes a value of the handle's type, and nothing else", () => {
+    setConfig(ctx, limit, 5, { scope: "system", expectedVersion: 0 });
+    setConfig(ctx, order, "name");
+    // @ts-expect-error: a text is no number
+    setConfig(ctx, limit, "5");
+    // @ts-expect-error: no option of the key
+    setConfig(ctx, order, "oldest");
+    // @ts-expect-error: resetConfig takes a value away
+    setConfig(ctx, optional, undefined);
+    // @ts-expect-error: no level
+    setConfig(ctx, limit, 5, { scope: "planet" });
+    expectTypeOf(() => setConfig(ctx, limit, 5)).returns.resolves.toEqualTypeOf<ConfigWriteResult>();
   });
 
   test("onClamp gets what a log line takes", () => {

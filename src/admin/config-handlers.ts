@@ -1,0 +1,73 @@
+import type { HandlerDeclaration } from "../app/handler.ts";
+import type { Runtime } from "../app/runtime.ts";
+import { resetConfig, setConfig, undoConfig } from "../config/change.ts";
+import { configHistory } from "../config/history.ts";
+import { explainConfig, listConfig } from "../config/look-up.ts";
+import type { TargetKey } from "../config/target.ts";
+import type { PipelineContext } from "../context/pipeline-context.ts";
+import { NotFoundError } from "../errors/errors.ts";
+import { access } from "../identity/access.ts";
+import { type ConfigInput, configInput } from "./config-input.ts";
+
+const target = ["scope", "tenantId", "userId"] as const;
+const change = [...target, "reason", "expectedVersion"] as const;
+
+/**
+ * The operators' API: the configuration keys of a server over HTTP. Every route takes a signed-in
+ * caller; the rules of each key decide the rest.
+ */
+export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] {
+  const { configKeys } = runtime.server.registry;
+  const onKey =
+    (allowed: readonly string[], run: (ctx: PipelineContext, key: TargetKey, input: ConfigInput) => Promise<unknown>) =>
+    (ctx: PipelineContext, given: unknown) => {
+      const { key: id = "", ...input } = configInput(["key", ...allowed], given);
+      const key = configKeys.get(id);
+      if (key === undefined) throw new NotFoundError("config key", id.slice(0, 256));
+      return run(ctx, key, input);
+    };
+  return [
+    declare("config.list", "GET /config", async (ctx, given) => ({
+      items: await listConfig(ctx, [...configKeys.values()], configInput(target, given)),
+    })),
+    declare(
+      "config.explain",
+      "GET /config/:key",
+      onKey(target, (ctx, key, input) => explainConfig(ctx, key, input)),
+    ),
+    declare(
+      "config.set",
+      "PUT /config/:key",
+      onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => setConfig(ctx, key, value, input)),
+    ),
+    declare(
+      "config.reset",
+      "DELETE /config/:key",
+      onKey(change, (ctx, key, input) => resetConfig(ctx, key, input)),
+    ),
+    declare(
+      "config.history",
+      "GET /config/:key/history",
+      onKey([...target, "before", "limit"], (ctx, key, input) => configHistory(ctx, key, input)),
+    ),
+    declare(
+      "config.undo",
+      "POST /config/:key/undo",
+      onKey([...change, "version"], (ctx, key, input) => undoConfig(ctx, key, input)),
+    ),
+  ];
+}
+
+function declare(name: string, route: string, run: HandlerDeclaration["run"]): HandlerDeclaration {
+  return {
+    kind: route.startsWith("GET ") ? "query" : "write",
+    feature: "keelson",
+    name: `keelson.${name}`,
+    input: undefined,
+    output: undefined,
+    route,
+    access: access.authenticated,
+    body: "json",
+    run,
+  };
+}

@@ -1,0 +1,101 @@
+import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
+import type { RowAddress } from "../config/rows.ts";
+import type { ConfigStore, HistoryEntry, RowWrite } from "../config/store.ts";
+import type { Database } from "../context/pipeline-context.ts";
+import { dynamoConfigRows } from "./config-rows.ts";
+
+/** As many digits as the largest version has, so that versions sort as text. */
+const versionDigits = 16;
+const maxVersion = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Configuration rows in DynamoDB with their history. An entry of the history lies in a partition
+ * of its own, `history#<partition of the row>`, under `<key>#<version>`: no read of rows comes
+ * across one, and a key's entries lie side by side in the order of their versions.
+ */
+export function dynamoConfigStore(database: Database, tableName: string, wait: () => Promise<void> = jitter): ConfigStore {
+  return {
+    read: dynamoConfigRows(database, tableName).read,
+    write: async (write) => {
+      const { TransactWriteCommand } = await import("@aws-sdk/lib-dynamodb");
+      try {
+        await database.send(new TransactWriteCommand({ TransactItems: itemsOf(tableName, write) }));
+        return true;
+      } catch (error) {
+        const codes = cancellations(error);
+        if (!codes.includes("ConditionalCheckFailed") && !codes.includes("TransactionConflict")) throw error;
+        await wait();
+        return false;
+      }
+    },
+    history: async (address, { before, limit }) => {
+      const newest = before === undefined ? maxVersion : before - 1;
+      if (newest < 0) return [];
+      const { QueryCommand } = await import("@aws-sdk/lib-dynamodb");
+      const entries: Record<string, unknown>[] = [];
+      let from: Record<string, unknown> | undefined;
+      // An answer ends at 1 MB, which sixty of the largest values fill.
+      do {
+        const { Items = [], LastEvaluatedKey } = await database.send(
+          new QueryCommand({
+            TableName: tableName,
+            KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
+            ExpressionAttributeValues: {
+              ":partition": historyPartition(address),
+              ":oldest": historyKey(address, 0),
+              ":newest": historyKey(address, newest),
+            },
+            ScanIndexForward: false,
+            Limit: limit - entries.length,
+            ConsistentRead: true,
+            ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+          }),
+        );
+        entries.push(...Items);
+        from = LastEvaluatedKey;
+      } while (from !== undefined && entries.length < limit);
+      // Safe: only `write` puts items there.
+      return entries as unknown as HistoryEntry[];
+    },
+  };
+}
+
+/** The row, conditional on what was seen of it, and its entry in the history. */
+function itemsOf(
+  tableName: string,
+  { address, row, action, seenVersion }: RowWrite,
+): NonNullable<TransactWriteCommandInput["TransactItems"]> {
+  const seen =
+    seenVersion === undefined
+      ? { ConditionExpression: "attribute_not_exists(version)" }
+      : { ConditionExpression: "version = :seen", ExpressionAttributeValues: { ":seen": seenVersion } };
+  return [
+    { Put: { TableName: tableName, Item: { pk: address.partition, sk: address.key, ...row }, ...seen } },
+    {
+      Put: {
+        TableName: tableName,
+        Item: { pk: historyPartition(address), sk: historyKey(address, row.version), ...row, action },
+      },
+    },
+  ];
+}
+
+function historyPartition({ partition }: RowAddress): string {
+  return `history#${partition}`;
+}
+
+/** Key identifiers have no `#`. */
+function historyKey({ key }: RowAddress, version: number): string {
+  return `${key}#${String(version).padStart(versionDigits, "0")}`;
+}
+
+/** Why a transaction was cancelled, one code an item; empty for any other error. */
+function cancellations(error: unknown): readonly unknown[] {
+  const isCancelled = error instanceof Error && error.name === "TransactionCanceledException";
+  if (!isCancelled || !("CancellationReasons" in error) || !Array.isArray(error.CancellationReasons)) return [];
+  return error.CancellationReasons.map((reason: { readonly Code?: unknown }) => reason.Code);
+}
+
+function jitter(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.random() * 50));
+}

@@ -1,0 +1,168 @@
+import { ConflictError, NotFoundError } from "../errors/errors.ts";
+import type { ConfigSource } from "./cascade.ts";
+import type { ConfigKeyHandle } from "./declaration.ts";
+import { explained } from "./look-up.ts";
+import {
+  addressesOf,
+  available,
+  noteOther,
+  type OperatorContext,
+  type OperatorSession,
+  openOperatorSession,
+  readStored,
+} from "./operator-session.ts";
+import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "./rows.ts";
+import type { ConfigStore, HistoryEntry, WriteAction } from "./store.ts";
+import { aimedLevel, aimToWrite, type ConfigTarget, type TargetKey } from "./target.ts";
+import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./writes.ts";
+
+/** Options of {@link setConfig}. */
+export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
+  /** From when on the value no longer counts: ISO 8601 with its zone, in the future. Default: never. */
+  readonly expiresAt?: string | undefined;
+}
+
+/** Options of {@link resetConfig}. */
+export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
+
+/** Options of {@link undoConfig}. */
+export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
+  /** The version to go back to; 0 is before the first. Default: the one before the current. */
+  readonly version?: number | undefined;
+}
+
+/** What a checked write has come to. */
+export interface ConfigWriteResult {
+  readonly key: string;
+  /** The value that now counts for the target; absent for a secret, and where no level has one. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** The version of the row that was written; absent where there is none. */
+  readonly version?: number;
+}
+
+const maxAttempts = 5;
+
+/**
+ * Sets a key's value at one level, checked: type, options, bounds (at every level), size, level
+ * and role (specification 4.1, rule 4). The row and its entry in the history are written
+ * together. Once it returns, this process reads the new value.
+ *
+ * @throws NotFoundError where the caller may not read the key; AccessDeniedError where they may
+ * not write it; ValidationError with the fields that do not hold; ConflictError
+ * `version_conflict` for another version than `expectedVersion`; PipelineError 501 for an
+ * encrypted key, as long as no key ring is configured; FrameworkError `config_unavailable`
+ * where the store fails.
+ * @example
+ * await setConfig(ctx, config.maxUploadSizeMb, 50, { reason: "larger scans", expectedVersion: 3 });
+ */
+export function setConfig<Value>(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<Value>,
+  value: NoInfer<Exclude<Value, undefined>>,
+  options: SetConfigOptions = {},
+): Promise<ConfigWriteResult> {
+  return change(ctx, handle, options, "set", async (current, { nowMs, userId }) =>
+    rowToSet(handle.definition, { ...options, value }, current, { nowMs, userId }),
+  );
+}
+
+/**
+ * Takes a key's value at one level away, so that the next level decides. The row becomes a
+ * tombstone that keeps the version. Without effect where no value is stored.
+ *
+ * @throws as {@link setConfig}.
+ * @example
+ * await resetConfig(ctx, config.maxUploadSizeMb, { reason: "back to the default" });
+ */
+export function resetConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  options: ResetConfigOptions = {},
+): Promise<ConfigWriteResult> {
+  return change(ctx, handle, options, "reset", async (current, writer) => rowToReset(options, current, writer));
+}
+
+/**
+ * Brings back what an earlier version of a row held, under a new version; an undo is itself
+ * undone by another. The value has to be one that could be set now.
+ *
+ * @throws NotFoundError for a version that the history does not have; otherwise as {@link setConfig}.
+ * @example
+ * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
+ */
+export function undoConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  options: UndoConfigOptions = {},
+): Promise<ConfigWriteResult> {
+  return change(ctx, handle, options, "undo", async (current, { store, address, ...writer }) => {
+    const version = versionToRestore(options, current);
+    const past = version === 0 ? undefined : await entryOf(store, address, version);
+    return rowToRestore(handle.definition, past, options, current, writer);
+  });
+}
+
+interface ChangeSituation {
+  readonly store: ConfigStore;
+  readonly address: RowAddress;
+  readonly nowMs: number;
+  readonly userId: string | undefined;
+}
+
+/**
+ * Reads, decides and writes, as often as another write comes in between: with an expected
+ * version the second look finds the conflict, without one the change goes on top.
+ */
+async function change(
+  ctx: OperatorContext,
+  handle: TargetKey,
+  target: ConfigTarget & ChangeOptions,
+  action: WriteAction,
+  decide: (current: ConfigRow | undefined, situation: ChangeSituation) => Promise<ConfigRow | undefined>,
+): Promise<ConfigWriteResult> {
+  const { id, definition } = handle;
+  const aim = aimToWrite(ctx.user, handle, target);
+  const { partition } = aimedLevel(aim);
+  noteOther(ctx, action, id, aim);
+  const session = openOperatorSession(ctx, aim.owner);
+  const { store } = session;
+  const levels = rowLevels(definition.scope, aim.owner);
+  const index = levels.findIndex((level) => level.partition === partition);
+  const address = { partition, key: id };
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const rows = await readStored(session, addressesOf(handle, levels));
+    const current = rows[index];
+    const row = await decide(current, { store, address, nowMs: session.clock.now(), userId: ctx.user.id });
+    if (row === undefined) return outcome(session, handle, levels, rows, current);
+    const seenVersion = current?.version;
+    if (await available("written", () => store.write({ address, row, action, seenVersion }))) {
+      session.rows.noteWrite?.(partition, id, row);
+      ctx.log.info("config.written", { key: id, action, scope: aim.scope, version: row.version });
+      return outcome(session, handle, levels, rows.with(index, row), row);
+    }
+  }
+  throw new ConflictError("version_conflict");
+}
+
+async function outcome(
+  session: OperatorSession,
+  handle: TargetKey,
+  levels: readonly RowLevel[],
+  rows: readonly (ConfigRow | undefined)[],
+  row: ConfigRow | undefined,
+): Promise<ConfigWriteResult> {
+  const { value, source } = await explained(session, handle, levels, rows);
+  return {
+    key: handle.id,
+    ...(value === undefined ? {} : { value }),
+    source,
+    ...(row === undefined ? {} : { version: versionOf(row) }),
+  };
+}
+
+async function entryOf(store: ConfigStore, address: RowAddress, version: number): Promise<HistoryEntry> {
+  const [entry] = await available("read", () => store.history(address, { before: version + 1, limit: 1 }));
+  if (entry?.version !== version) throw new NotFoundError("version", String(version));
+  return entry;
+}

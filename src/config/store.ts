@@ -1,0 +1,33 @@
+import type { ConfigRow, ConfigRowReader, RowAddress } from "./rows.ts";
+
+/** What a checked write did. */
+export type WriteAction = "set" | "reset" | "undo";
+
+/** A row as one write left it. */
+export interface HistoryEntry extends ConfigRow {
+  readonly action: WriteAction;
+}
+
+/** A row to be written, with its entry in the history. */
+export interface RowWrite {
+  readonly address: RowAddress;
+  readonly row: ConfigRow;
+  readonly action: WriteAction;
+  /** The `version` that the stored row has to have; `undefined` where it has none, or there is no row. */
+  readonly seenVersion: number | undefined;
+}
+
+/** Which entries of a history are read. */
+export interface HistoryRange {
+  /** Only entries of lower versions. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+}
+
+/** Rows as the operators see them: read consistently and past any cache, written together with their history. */
+export interface ConfigStore extends ConfigRowReader {
+  /** Writes the row and its entry in the history, both or neither; `false` where the stored row is another version. */
+  write(write: RowWrite): Promise<boolean>;
+  /** The entries of one row's history, the newest first. */
+  history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
+}

@@ -1,0 +1,4 @@
+import { operatorRows } from "./operators.ts";
+import { prove } from "./row.ts";
+
+prove(operatorRows);
