@@ -1,3 +1,4 @@
+import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
@@ -14,6 +15,8 @@ export interface ServerOptions {
   readonly config?: Readonly<Record<string, unknown>>;
   /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
   readonly auth?: AuthOptions;
+  /** How long configuration rows are kept in memory, and how many. */
+  readonly cache?: CacheOptions;
   readonly dynamodb?: {
     /** What table names begin with. Default `keelson`. */
     readonly prefix?: string;
@@ -67,6 +70,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     features: unchecked, // the registry reports on features
     config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
     auth: unchecked,
+    cache: unchecked,
     dynamodb: unchecked,
     log: unchecked,
     cors: unchecked,
@@ -78,6 +82,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     prefix: (value) => (isText(value, /^[A-Za-z0-9_.-]{1,100}$/) ? undefined : "letters, digits, `_`, `.` and `-`"),
     endpoint: (value) => (typeof value === "string" && URL.canParse(value) ? undefined : "a URL"),
   });
+  group("cache", options?.cache, cacheChecks(options?.cache));
   group("log", options?.log, {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
     redact: (value) =>

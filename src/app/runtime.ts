@@ -1,3 +1,6 @@
+import { cacheSettings } from "../config/cache-options.ts";
+import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
+import { keyPlaces } from "../config/key-places.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
@@ -17,6 +20,7 @@ import { physicalTableName } from "./table.ts";
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
+  /** The rows as they are stored; requests read them through {@link Runtime.configRows}. */
   readonly configRows: ConfigRowReader;
   close(): Promise<void>;
 }
@@ -32,6 +36,8 @@ export interface RuntimeOptions {
   readonly developmentSecret?: string;
   /** Takes the place of the server's own `auth`, for tests. */
   readonly auth?: AuthOptions;
+  /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
+  readonly isFrozenBetweenEvents?: boolean;
 }
 
 /** A server bound to its adapters: what requests run on. */
@@ -42,6 +48,8 @@ export interface Runtime {
   readonly log: ServerLogger;
   readonly routes: RouteTable<HandlerDeclaration>;
   readonly resolver: ConfigResolver;
+  /** Configuration rows behind the cache. */
+  readonly configRows: CachedRows;
   readonly authenticator: Authenticator;
   /** Whether anything can verify a token. */
   readonly verifiesTokens: boolean;
@@ -81,6 +89,12 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       return routes;
     },
     resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
+    configRows: createCachedRows({
+      ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
+      reader: { read: async (...parameters) => (await runtime.adapters()).configRows.read(...parameters) },
+      places: keyPlaces(state.registry.configKeys.values()),
+      clock,
+    }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
     tableName: (name) => {
