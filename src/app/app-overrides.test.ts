@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createTenantConfig } from "../config/declaration.ts";
+import { uncachedRows } from "../config/key-rows.ts";
 import type { ConfigParameter } from "../config/parameters.ts";
 import { defineFeature } from "./feature.ts";
 import { createRuntime } from "./runtime.ts";
@@ -41,7 +42,9 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
     },
   });
   const limit = async () => {
-    const session = { rows: { read: async () => [] }, clock: runtime.clock, log: runtime.log, tenantId: "acme", userId: "ann" };
+    const caller = { tenantId: "acme", userId: "ann" };
+    const rows = uncachedRows({ read: async (addresses) => addresses.map(() => undefined) }, caller);
+    const session = { ...caller, rows, clock: runtime.clock, log: runtime.log, held: new Map() };
     // Safe: no key here is computed, and the parts of a session that are read are there.
     return runtime.resolver.resolve(session as never, id, definition);
   };

@@ -1,6 +1,7 @@
 import { requestDatabase } from "../aws/request-database.ts";
 import { type ComputedNode, createComputedValues } from "../config/computed.ts";
 import type { ConfigKeyHandle } from "../config/declaration.ts";
+import type { RowView } from "../config/key-rows.ts";
 import { type OperatorSession, operatorSession } from "../config/operator-session.ts";
 import { type ConfigSession, configSession } from "../config/resolver.ts";
 import type { PipelineContext, RequestView } from "../context/pipeline-context.ts";
@@ -33,18 +34,39 @@ interface Session extends OperatorSession {
 function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts): Session {
   const { requestId, user } = facts;
   const base = runtime.log.child({ requestId, tenantId: user.tenantId, userId: user.id });
+  let rows: RowView | undefined;
   const session: Session = {
     tenantId: user.tenantId,
     userId: user.id,
-    rows: adapters.configRows,
+    get rows() {
+      rows ??= runtime.configRows.view({ tenantId: user.tenantId, userId: user.id }, (read) =>
+        session.log.warn("config.stale", { ...read }),
+      );
+      return rows;
+    },
     store: adapters.configStore,
+    kept: runtime.configRows,
     override: (id) => runtime.resolver.override(id),
     clock: runtime.clock,
     log: base.child({ handler: facts.handler }),
     computed: createComputedValues(),
+    held: new Map(),
     contextFor: (node) => build(session.log, node),
   };
   return session;
+
+  async function readConfig<Value>(handle: ConfigKeyHandle<Value>, node: ComputedNode | undefined): Promise<Value> {
+    const key = runtime.server.registry.configKeys.get(handle?.id);
+    if (key === undefined) {
+      throw new Error(
+        `ctx.config: ${String(handle?.id)} is declared by no feature of this server; add its feature to buildServer`,
+      );
+    }
+    const resolved = runtime.resolver.resolve(session, key.id, key.definition, node);
+    const { value } = resolved instanceof Promise ? await resolved : resolved;
+    // Safe: a value that does not fit the declaration never leaves the resolver.
+    return value as Value;
+  }
 
   function build(log: Logger, node: ComputedNode | undefined): PipelineContext {
     let db: PipelineContext["db"] | undefined;
@@ -61,16 +83,14 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
       user,
       log,
       requestId,
-      config: async <Value>(handle: ConfigKeyHandle<Value>): Promise<Value> => {
-        const key = runtime.server.registry.configKeys.get(handle?.id);
-        if (key === undefined) {
-          throw new Error(
-            `ctx.config: ${String(handle?.id)} is declared by no feature of this server; add its feature to buildServer`,
-          );
+      config: <Value>(handle: ConfigKeyHandle<Value>): Promise<Value> => {
+        const held = session.held.get(handle?.id);
+        if (held !== undefined) {
+          const nowMs = runtime.clock.now();
+          // Safe: a value that does not fit the declaration never leaves the resolver.
+          if (nowMs < held.untilMs && held.rows.isHeld(nowMs)) return held.value as Promise<Value>;
         }
-        const { value } = await runtime.resolver.resolve(session, key.id, key.definition, node);
-        // Safe: a value that does not fit the declaration never leaves the resolver.
-        return value as Value;
+        return readConfig(handle, node);
       },
       query: async (name, input) => {
         const declaration = runtime.server.registry.handlers.get(name);

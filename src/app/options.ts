@@ -1,3 +1,4 @@
+import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
@@ -19,6 +20,8 @@ export interface ServerOptions {
   };
   /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
   readonly auth?: AuthOptions;
+  /** How long configuration rows are kept in memory, and how many. */
+  readonly cache?: CacheOptions;
   readonly dynamodb?: {
     /** What table names begin with. Default `keelson`. */
     readonly prefix?: string;
@@ -73,6 +76,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
     ssm: unchecked,
     auth: unchecked,
+    cache: unchecked,
     dynamodb: unchecked,
     log: unchecked,
     cors: unchecked,
@@ -91,6 +95,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   if (isRecord(options?.ssm) && options.ssm.path === undefined) {
     problems.push(serverProblem("ssm.path", "option-missing", "it is not there", `use ${pathRule}`));
   }
+  group("cache", options?.cache, cacheChecks(options?.cache));
   group("log", options?.log, {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
     redact: (value) =>

@@ -1,4 +1,7 @@
 import type { ParameterReader } from "../aws/ssm.ts";
+import { cacheSettings } from "../config/cache-options.ts";
+import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
+import { keyPlaces } from "../config/key-places.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
 import type { ConfigStore } from "../config/store.ts";
@@ -20,7 +23,7 @@ import { physicalTableName } from "./table.ts";
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
-  /** Rows as requests read them. */
+  /** The rows as they are stored; requests read them through {@link Runtime.configRows}. */
   readonly configRows: ConfigRowReader;
   /** Where app-boot overrides are read from; there where the server names a path of SSM. */
   readonly parameters?: ParameterReader | undefined;
@@ -40,6 +43,8 @@ export interface RuntimeOptions {
   readonly developmentSecret?: string;
   /** Takes the place of the server's own `auth`, for tests. */
   readonly auth?: AuthOptions;
+  /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
+  readonly isFrozenBetweenEvents?: boolean;
 }
 
 /** A server bound to its adapters: what requests run on. */
@@ -52,6 +57,8 @@ export interface Runtime {
   readonly routes: RouteTable<HandlerDeclaration>;
   /** Knows the app-boot overrides of SSM once the adapters are open. */
   readonly resolver: ConfigResolver;
+  /** Configuration rows behind the cache. */
+  readonly configRows: CachedRows;
   readonly authenticator: Authenticator;
   /** Whether anything can verify a token. */
   readonly verifiesTokens: boolean;
@@ -100,6 +107,12 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     get resolver() {
       return resolver;
     },
+    configRows: createCachedRows({
+      ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
+      reader: { read: async (...parameters) => (await runtime.adapters()).configRows.read(...parameters) },
+      places: keyPlaces(state.registry.configKeys.values()),
+      clock,
+    }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
     tableName: (name) => {

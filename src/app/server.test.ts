@@ -235,3 +235,16 @@ function problemsOf(options: unknown) {
   }
   return [];
 }
+
+test("the cache's times and bound are checked, and its unknown options named", () => {
+  const cache = { ttlMs: 6_000, maxStaleMs: 5_000, maxTenants: 0, more: 1 };
+  const problems = problemsOf({ features: [hello], cache });
+
+  expect(problems.map(({ key, rule }) => `${key} ${rule}`)).toEqual([
+    "cache.maxStaleMs option-type",
+    "cache.maxTenants option-type",
+    "cache.more unknown-option",
+  ]);
+  expect(problemsOf({ features: [hello], cache: 5 as never }).map(({ key }) => key)).toEqual(["cache"]);
+  expect(buildServer({ features: [hello], cache: { ttlMs: 0, maxTenants: 1 } }).registry.configKeys.size).toBe(1);
+});

@@ -56,3 +56,17 @@ test("keys that stay unprocessed are an error, not absent rows", async () => {
     /1 configuration rows unprocessed after 8 attempts/,
   );
 });
+
+test("reads are consistent unless they are asked not to be", async () => {
+  const asked: unknown[] = [];
+  const send = async ({ input }: { input: { RequestItems: { config: { ConsistentRead: boolean } } } }) => {
+    asked.push(input.RequestItems.config.ConsistentRead);
+    return {};
+  };
+  const reader = dynamoConfigRows({ send } as never, "config");
+  await reader.read([address("a")]);
+  await reader.read([address("a")], {});
+  await reader.read([address("a")], { consistent: false });
+
+  expect(asked).toEqual([true, true, false]);
+});

@@ -7,10 +7,10 @@ const maxAttempts = 8;
 /** Reads configuration rows from DynamoDB as they are stored: chunks of 100 keys, one BatchGetItem each. */
 export function dynamoConfigRows(database: Database, tableName: string, wait: Wait = backOff): ConfigRowReader {
   return {
-    read: async (addresses) => {
+    read: async (addresses, { consistent = true } = {}) => {
       const rows = new Map<string, ConfigRow>();
       for (let start = 0; start < addresses.length; start += maxKeysPerCall) {
-        await readChunk({ database, tableName, wait }, addresses.slice(start, start + maxKeysPerCall), rows);
+        await readChunk({ database, tableName, wait, consistent }, addresses.slice(start, start + maxKeysPerCall), rows);
       }
       return addresses.map((address) => rows.get(identity(address.partition, address.key)));
     },
@@ -24,11 +24,12 @@ interface Source {
   readonly database: Database;
   readonly tableName: string;
   readonly wait: Wait;
+  readonly consistent: boolean;
 }
 
 /** DynamoDB may leave keys unprocessed: they are asked for again, and never taken for absent. */
 async function readChunk(
-  { database, tableName, wait }: Source,
+  { database, tableName, wait, consistent }: Source,
   addresses: readonly RowAddress[],
   rows: Map<string, ConfigRow>,
 ): Promise<void> {
@@ -42,7 +43,7 @@ async function readChunk(
     }
     if (attempt > 0) await wait(attempt);
     const { Responses = {}, UnprocessedKeys = {} } = await database.send(
-      new BatchGetCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: true } } }),
+      new BatchGetCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } } }),
     );
     for (const item of Responses[tableName] ?? []) {
       // Safe: the resolver checks value and version against the declaration before it uses a row.

@@ -9,7 +9,7 @@ import { createComputedValues } from "./computed.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig, type KeyDeclaration } from "./declaration.ts";
 import { configHistory } from "./history.ts";
 import { explainConfig } from "./look-up.ts";
-import { type OperatorContext, operatorSession } from "./operator-session.ts";
+import { type KeptRows, type OperatorContext, operatorSession } from "./operator-session.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, tenantPartition } from "./rows.ts";
 import type { ConfigStore, HistoryEntry, RowWrite } from "./store.ts";
 
@@ -41,11 +41,11 @@ function memory({ before }: { before?: (write: RowWrite) => void } = {}) {
   return { rows, store };
 }
 
-function context(user: User, store: ConfigStore, seams: Partial<ReturnType<typeof sessionRows>> = {}): OperatorContext {
+function context(user: User, store: ConfigStore, seams: Partial<KeptRows> = {}): OperatorContext {
   const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
   const open = (owner: RowOwner) => ({
     ...owner,
-    rows: sessionRows(seams),
+    kept: { noteWrite: () => {}, invalidate: () => {}, ageMs: () => undefined, ...seams },
     store,
     override: () => undefined,
     log,
@@ -55,8 +55,6 @@ function context(user: User, store: ConfigStore, seams: Partial<ReturnType<typeo
   });
   return { user, log, db: { [operatorSession]: open } as never };
 }
-
-const sessionRows = (seams: object) => ({ read: async () => [], ...seams });
 
 test("whatever is set, reset and undone in whatever order: versions grow by one, and row, result and history agree with a model", async () => {
   const change = fc.oneof(
@@ -146,9 +144,9 @@ test("each write is told to the reader of requests, and its age is part of the e
   const { store } = memory();
   const noted: unknown[] = [];
   const ctx = context(admin, store, {
-    noteWrite: (...row: unknown[]) => noted.push(row),
-    ageMs: ({ partition }: RowAddress) => (partition === tenantPartition("acme") ? 1_200 : undefined),
-  } as never);
+    noteWrite: (...row) => void noted.push(row),
+    ageMs: (partition) => (partition === tenantPartition("acme") ? 1_200 : undefined),
+  });
   await setConfig(ctx, handle(limit), 20);
   await resetConfig(ctx, handle(limit));
   await resetConfig(ctx, handle(limit));
@@ -158,6 +156,16 @@ test("each write is told to the reader of requests, and its age is part of the e
     ["config#tenant#acme", "files:config:limit", { value: undefined, version: 2, deleted: true }],
   ]);
   expect(await explainConfig(ctx, handle(limit))).toMatchObject({ cacheAgeMs: 1_200 });
+});
+
+test("a write whose outcome is not known makes the next read of requests ask the store", async () => {
+  const { store } = memory();
+  const doubted: unknown[] = [];
+  const lost = { ...store, write: () => Promise.reject(new Error("socket hang up")) };
+  const ctx = context(admin, lost, { invalidate: (...row) => void doubted.push(row) });
+
+  await expect(setConfig(ctx, handle(limit), 20)).rejects.toMatchObject({ code: "config_unavailable" });
+  expect(doubted).toEqual([["config#tenant#acme", "files:config:limit"]]);
 });
 
 test("an expiry counts from its second on, and an undo brings it back only while it lies ahead", async () => {

@@ -136,8 +136,14 @@ async function change(
     const row = await decide(current, { store, address, nowMs: session.clock.now(), userId: ctx.user.id });
     if (row === undefined) return outcome(session, handle, levels, rows, current);
     const seenVersion = current?.version;
-    if (await available("written", () => store.write({ address, row, action, seenVersion }))) {
-      session.rows.noteWrite?.(partition, id, row);
+    const written = await available("written", () => store.write({ address, row, action, seenVersion })).catch(
+      (error: unknown) => {
+        session.kept.invalidate(partition, id); // it may have been written all the same
+        throw error;
+      },
+    );
+    if (written) {
+      session.kept.noteWrite(partition, id, row);
       ctx.log.info("config.written", { key: id, action, scope: aim.scope, version: row.version });
       return outcome(session, handle, levels, rows.with(index, row), row);
     }

@@ -53,7 +53,7 @@ export async function explainConfig(
   const session = openOperatorSession(ctx, owner);
   const levels = rowLevels(handle.definition.scope, owner);
   const rows = await readStored(session, addressesOf(handle, levels));
-  const ages = levels.flatMap(({ partition }) => session.rows.ageMs?.({ partition, key: handle.id }) ?? []);
+  const ages = levels.flatMap(({ partition }) => session.kept.ageMs(partition, handle.id) ?? []);
   return {
     ...(await explained(session, handle, levels, rows)),
     declaration: declarationView(handle.definition),

@@ -1,5 +1,6 @@
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
+import type { CachedRows } from "./cached-rows.ts";
 import type { ConfigSession } from "./resolver.ts";
 import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "./rows.ts";
 import type { ConfigStore } from "./store.ts";
@@ -11,9 +12,14 @@ export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 /** What operating the configuration takes beyond reading it. */
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
+  /** What requests of this process have of the rows, to be told of each write. */
+  readonly kept: KeptRows;
   /** The app-boot override of a key; `undefined` where there is none. */
   override(id: string): unknown;
 }
+
+/** Rows as requests have them. */
+export type KeptRows = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
 /** A database that configuration can be operated through: every `ctx.db` is one. */
 export interface OperatorDatabase {

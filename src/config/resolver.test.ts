@@ -6,6 +6,7 @@ import type { ConfigSource } from "./cascade.ts";
 import { type ComputedNode, createComputedValues } from "./computed.ts";
 import type { ConfigKeyDefinition, ConfigScope } from "./declaration.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
+import { type KeyRows, uncachedRows } from "./key-rows.ts";
 import { type ConfigDatabase, type ConfigResolver, type ConfigSession, configSession, createConfigResolver } from "./resolver.ts";
 import {
   type ConfigRow,
@@ -55,10 +56,11 @@ interface SessionFacts {
 function session(caller: RowOwner, { rows = store({}).reader, log = recorder().log, config }: SessionFacts = {}): ConfigSession {
   return {
     ...caller,
-    rows,
+    rows: uncachedRows(rows, caller),
     log,
     clock: { now: () => nowMs },
     computed: createComputedValues(),
+    held: new Map(),
     // The functions of these tests use nothing of their ctx but `config`.
     contextFor: (node) => ({ config: (handle: { id: string }) => config?.(handle.id, node) }) as unknown as PipelineContext,
   };
@@ -126,6 +128,68 @@ describe("resolve", () => {
   });
 });
 
+describe("rows that are known", () => {
+  const { definition } = createTenantConfig("number", { default: 10, bounds });
+  const known = (stored: ConfigRow | undefined): KeyRows => ({
+    levels: [{ source: "tenant-row", partition: tenantPartition("acme"), row: stored }],
+    isHeld: () => true,
+    decision: undefined,
+  });
+  const at = (rows: KeyRows, clock = { now: () => nowMs }): ConfigSession => ({
+    ...session(ann),
+    clock,
+    rows: { rowsOf: () => rows },
+  });
+
+  test("are decided at once, and once for all sessions of a resolver", async () => {
+    const resolver = createConfigResolver();
+    const rows = known(row(7));
+    const one = at(rows);
+    expect(resolver.resolve(one, id, definition)).toEqual({ value: 7, source: "tenant-row" });
+    const { decision } = rows;
+    expect(resolver.resolve(at(rows), id, definition)).toBe(decision?.outcome);
+    expect(rows.decision).toBe(decision);
+    expect(await one.held.get(id)?.value).toBe(7);
+  });
+
+  test("are decided anew by another resolver, and for another definition", () => {
+    const rows = known(undefined);
+    const overriding = createConfigResolver({ appOverrides: { [id]: 40 } });
+    const plain = createConfigResolver();
+    const other = createTenantConfig("number", { default: 11 }).definition;
+    const values = [
+      plain.resolve(at(rows), id, definition),
+      overriding.resolve(at(rows), id, definition),
+      plain.resolve(at(rows), id, definition),
+      plain.resolve(at(rows), id, other),
+    ];
+    expect(values).toMatchObject([{ value: 10 }, { value: 40 }, { value: 10 }, { value: 11 }]);
+  });
+
+  test("are decided anew when the first of them expires", () => {
+    const clock = { time: nowMs, now: () => clock.time };
+    const rows = known(row(7, { expiresAt: nowMs / 1000 + 2 }));
+    const resolver = createConfigResolver();
+    expect(resolver.resolve(at(rows, clock), id, definition)).toMatchObject({ value: 7 });
+    clock.time += 1_999;
+    expect(resolver.resolve(at(rows, clock), id, definition)).toMatchObject({ value: 7 });
+    clock.time += 1;
+    expect(resolver.resolve(at(rows, clock), id, definition)).toMatchObject({ value: 10 });
+  });
+
+  test("of a computed key leave the function to run once a session", async () => {
+    let runs = 0;
+    const key = createTenantConfig("number", { computed: async () => ++runs }).definition;
+    const resolver = createConfigResolver();
+    const rows = known(undefined);
+    const one = at(rows);
+    expect(await resolver.resolve(one, id, key)).toEqual({ value: 1, source: "computed" });
+    expect(await resolver.resolve(one, id, key)).toEqual({ value: 1, source: "computed" });
+    expect(await resolver.resolve(at(rows), id, key)).toEqual({ value: 2, source: "computed" });
+    expect(one.held.size).toBe(0);
+  });
+});
+
 describe("misfits", () => {
   const { definition } = createTenantConfig("number", { default: 10, bounds });
 
@@ -145,6 +209,15 @@ describe("misfits", () => {
       msg: "config.misfit",
       data: { key: id, source: "tenant-row", reason: "500 is above bounds.max 100; it is clamped" },
     });
+  });
+
+  test("an override that does not fit is logged once for each tenant, and passed over", async () => {
+    const { log, lines } = recorder();
+    const resolver = createConfigResolver({ appOverrides: { [id]: "many" } });
+    const read = async (tenantId: string) =>
+      (await resolver.resolve(session({ tenantId, userId: undefined }, { log }), id, definition)).value;
+    expect([await read("acme"), await read("acme"), await read("other")]).toEqual([10, 10, 10]);
+    expect(lines.map(({ data }) => data?.["source"])).toEqual(["app-override", "app-override"]);
   });
 
   test("a computed misfit is logged once for each tenant and reason", async () => {
@@ -212,9 +285,9 @@ describe("rows that cannot be read", () => {
 
   test("fail the read with config_unavailable, never the default", async () => {
     const cause = new Error("connect ECONNREFUSED 10.0.0.1");
-    const error = await createConfigResolver()
-      .resolve(failing(cause), id, definition)
-      .catch((thrown: unknown) => thrown);
+    const error = await Promise.resolve(createConfigResolver().resolve(failing(cause), id, definition)).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(error).toBeInstanceOf(FrameworkError);
     expect(error).toMatchObject({ code: "config_unavailable", status: 503, cause });
     expect(String(error)).not.toContain("10.0.0.1");

@@ -7,16 +7,19 @@ import type { ComputedNode, ComputedValues } from "./computed.ts";
 import type { ConfigKeyDefinition } from "./declaration.ts";
 import { createFirstSeen } from "./first-seen.ts";
 import { frameworkDefault } from "./framework-defaults.ts";
+import type { Decision, KeyRows, RowView } from "./key-rows.ts";
 import type { AppOverrides } from "./overrides.ts";
 import { rowValue } from "./row-value.ts";
-import { type ConfigRow, type ConfigRowReader, isCurrent, type RowLevel, type RowOwner, rowLevels } from "./rows.ts";
+import { isCurrent, type RowOwner } from "./rows.ts";
 
 /** What reading configuration for one caller takes: one a request. */
 export interface ConfigSession extends RowOwner {
-  readonly rows: ConfigRowReader;
+  readonly rows: RowView;
   readonly log: Logger;
   readonly clock: Clock;
   readonly computed: ComputedValues;
+  /** What was decided for this caller from rows alone, by key identifier. */
+  readonly held: Map<string, Decision>;
   /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */
   contextFor(node: ComputedNode): PipelineContext;
 }
@@ -32,13 +35,14 @@ export interface ConfigDatabase {
 /** Resolves configuration keys to values (specification 4.1). */
 export interface ConfigResolver {
   /**
-   * Reads a key for the caller of `session`, as `ctx.config` does.
+   * Reads a key for the caller of `session`, as `ctx.config` does: at once where nothing has
+   * to be waited for, otherwise as a promise.
    *
    * @param from - the computed key whose function reads, where it is one.
    * @throws FrameworkError `config_unavailable` (503) where the rows cannot be read, and
    * whatever the key's `computed` function throws.
    */
-  resolve(session: ConfigSession, id: string, definition: ConfigKeyDefinition, from?: ComputedNode): Promise<Resolved>;
+  resolve(session: ConfigSession, id: string, definition: ConfigKeyDefinition, from?: ComputedNode): Resolved | Promise<Resolved>;
   /**
    * Reads a key for any caller and tells which level supplied the value (specification 2.2).
    * For support and debugging, not for handlers under load.
@@ -73,25 +77,74 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   const overrides = new Map(Object.entries(appOverrides));
   const reported = createFirstSeen(rememberedMisfits);
 
-  const resolve: ConfigResolver["resolve"] = async (session, id, definition, from) => {
-    const levels = rowLevels(definition.scope, session);
-    const stored = await readRows(session.rows, id, levels);
+  const itself = Object.freeze({});
+
+  const decide = (session: ConfigSession, id: string, definition: ConfigKeyDefinition, rows: KeyRows): Decision => {
+    const { levels } = rows;
     const nowMs = session.clock.now();
-    const current = levels.flatMap((level, index) => {
-      const row = stored[index];
-      return isCurrent(row, nowMs) ? [{ ...level, version: row.version, row: rowValue(row, definition) }] : [];
+    let untilMs = Number.POSITIVE_INFINITY;
+    const current = levels.flatMap(({ row, ...level }) => {
+      if (!isCurrent(row, nowMs)) return [];
+      if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
+      return [{ ...level, version: row.version, row: rowValue(row, definition) }];
     });
     const given = { rows: current, override: overrides.get(id), frameworkDefault: frameworkDefault(id, definition) };
-    const report = (misfit: Misfit) => {
+    const outcome = cascade(definition, given, (misfit) => {
       const row = current.find(({ source }) => source === misfit.source);
-      // A row is reported once a version; a computed value once for each caller and reason.
-      const origin = row === undefined ? `${levels[0]?.partition} ${misfit.reason}` : `${row.partition} ${row.version}`;
-      if (reported.isNew(`${id} ${misfit.source} ${origin}`)) session.log.warn("config.misfit", { key: id, ...misfit });
-    };
-    const resolved = cascade(definition, given, report);
-    if (resolved !== "ask-computed") return resolved;
+      report(session, id, misfit, row === undefined ? levels[0]?.partition : `${row.partition} ${row.version}`);
+    });
+    const value = Promise.resolve(outcome === "ask-computed" ? undefined : outcome.value);
+    return { by: itself, definition, rows, outcome, value, untilMs };
+  };
+
+  /** A row's misfit is reported once a version; any other once for each caller and reason. */
+  const report = ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
+    if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`)) log.warn("config.misfit", { key: id, ...misfit });
+  };
+
+  const compute = async (
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    from: ComputedNode | undefined,
+    { levels }: KeyRows,
+  ): Promise<Resolved> => {
     const value = await session.computed.read(id, from, (node) => definition.computed?.(session.contextFor(node)));
-    return cascadeFromComputed(definition, value, given, report);
+    const given = { frameworkDefault: frameworkDefault(id, definition) };
+    return cascadeFromComputed(definition, value, given, (misfit) => report(session, id, misfit, levels[0]?.partition));
+  };
+
+  const resolveWith = (
+    session: ConfigSession,
+    id: string,
+    definition: ConfigKeyDefinition,
+    from: ComputedNode | undefined,
+    rows: KeyRows,
+  ): Resolved | Promise<Resolved> => {
+    let decision = rows.decision;
+    if (!stillHolds(decision, definition, session)) {
+      decision = decide(session, id, definition, rows);
+      rows.decision = decision;
+    }
+    if (decision.outcome === "ask-computed") return compute(session, id, definition, from, rows);
+    session.held.set(id, decision);
+    return decision.outcome;
+  };
+
+  const stillHolds = (
+    decision: Decision | undefined,
+    definition: ConfigKeyDefinition,
+    { clock }: ConfigSession,
+  ): decision is Decision =>
+    decision !== undefined &&
+    decision.by === itself &&
+    decision.definition === definition &&
+    (decision.untilMs === Number.POSITIVE_INFINITY || clock.now() < decision.untilMs);
+
+  const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
+    const rows = session.rows.rowsOf(id, definition.scope);
+    if (!(rows instanceof Promise)) return resolveWith(session, id, definition, from, rows);
+    return rows.then((arrived) => resolveWith(session, id, definition, from, arrived), unavailable);
   };
 
   return Object.freeze({
@@ -114,17 +167,9 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   });
 }
 
-async function readRows(
-  reader: ConfigRowReader,
-  key: string,
-  levels: readonly RowLevel[],
-): Promise<readonly (ConfigRow | undefined)[]> {
-  try {
-    return await reader.read(levels.map(({ partition }) => ({ partition, key })));
-  } catch (error) {
-    if (isTypedError(error)) throw error;
-    throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", { cause: error });
-  }
+function unavailable(error: unknown): never {
+  if (isTypedError(error)) throw error;
+  throw new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", { cause: error });
 }
 
 function isConfigDatabase(db: unknown): db is ConfigDatabase {

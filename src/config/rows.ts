@@ -25,12 +25,15 @@ export interface RowAddress {
 
 /** Reads rows from wherever they are kept. */
 export interface ConfigRowReader {
-  /** Returns one row for each address, in the same order; `undefined` where none is stored. */
-  read(addresses: readonly RowAddress[]): Promise<readonly (ConfigRow | undefined)[]>;
-  /** Takes notice of a row that this process has written, so that its next read sees it. */
-  noteWrite?(partition: string, key: string, row: ConfigRow): void;
-  /** How long ago a row was fetched, in milliseconds; `undefined` where it is not kept. */
-  ageMs?(address: RowAddress): number | undefined;
+  /**
+   * Returns one row for each address, in the same order; `undefined` where none is stored.
+   *
+   * @param options - `consistent` (default `true`): whether every write that was answered before is seen.
+   */
+  read(
+    addresses: readonly RowAddress[],
+    options?: { readonly consistent?: boolean },
+  ): Promise<readonly (ConfigRow | undefined)[]>;
 }
 
 /** The source of a value that comes from a row (specification 2.2). */
@@ -80,6 +83,13 @@ export function tenantPartition(tenantId: string): string {
 /** The partition of one user's rows. */
 export function userPartition(tenantId: string, userId: string): string {
   return `config#user#${escaped(tenantId)}#${escaped(userId)}`;
+}
+
+/** The tenant's partition beside the partition of one of its users; `undefined` for any other partition. */
+export function owningPartition(partition: string): string | undefined {
+  // Safe to split: an ID's own `#` is escaped.
+  const [, kind, tenant] = partition.split("#");
+  return kind === "user" ? `config#tenant#${tenant}` : undefined;
 }
 
 /** DynamoDB takes partition keys of up to 2048 bytes; the longest of ours has two IDs and 13 bytes more. */

@@ -6,7 +6,11 @@ import { openAwsAdapters } from "../aws/adapters.ts";
 export function lambdaRuntime(server: Server): Runtime {
   const state = serverInternals(server);
   state.started = true;
-  state.runtime ??= createRuntime(server, { variables: process.env, openAdapters: open });
+  state.runtime ??= createRuntime(server, {
+    variables: process.env,
+    openAdapters: open,
+    isFrozenBetweenEvents: true,
+  });
   state.runtime.log.refreshSampling();
   return state.runtime;
 }

@@ -165,7 +165,7 @@ describe("a test app", () => {
       closed: true,
       computed: 6,
     });
-    expect((app.calls["BatchGetItem"] ?? 0) - before).toBe(4);
+    expect((app.calls["BatchGetItem"] ?? 0) - before).toBe(1);
     app.clock.advance(61_000);
     expect(await (await app.fetch("/notes/config", { as: caller })).json()).toMatchObject({ closed: false });
     await app.rows.put({
@@ -275,23 +275,46 @@ describe("a test app", () => {
 describe("faults", () => {
   test("a store that fails makes a read 503, never the default", async () => {
     app.faults.before("BatchGetItem", 1).fail("ProvisionedThroughputExceededException");
-    const response = await app.fetch("/notes/config", { as: ann });
+    const stranger = { id: "ann", tenantId: "never-read" };
+    const response = await app.fetch("/notes/config", { as: stranger });
 
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: "config_unavailable" });
-    expect((await app.fetch("/notes/config", { as: ann })).status).toBe(200);
+    expect((await app.fetch("/notes/config", { as: stranger })).status).toBe(200);
   });
 
   test("the n-th call is the one that fails, and an answer can be lost or late", async () => {
-    const ctx = await app.ctx(ann);
     app.faults.before("BatchGetItem", 2).fail("ThrottlingException");
     app.faults.after("BatchGetItem", 3).loseAnswer();
     app.faults.before("BatchGetItem", 4).delay(1);
 
-    expect(await ctx.config(notes.config.maxLength)).toBe(10);
-    await expect(ctx.config(notes.config.maxLength)).rejects.toMatchObject({ cause: { name: "ThrottlingException" } });
-    await expect(ctx.config(notes.config.maxLength)).rejects.toMatchObject({ cause: { code: "ECONNRESET" } });
-    expect(await ctx.config(notes.config.maxLength)).toBe(10);
+    const read = async (tenantId: string) => (await app.ctx({ id: "x", tenantId })).config(notes.config.maxLength);
+    expect(await read("one")).toBe(10);
+    await expect(read("two")).rejects.toMatchObject({ cause: { name: "ThrottlingException" } });
+    await expect(read("two")).rejects.toMatchObject({ cause: { code: "ECONNRESET" } });
+    expect(await read("two")).toBe(10);
+  });
+
+  test("an old value is served while the store fails, with config.stale, and the next one once it answers", async () => {
+    const lin = { id: "lin", tenantId: "initech" };
+    const row = { scope: "tenant", tenantId: "initech", key: "notes:config:max-length" } as const;
+    await app.rows.put({ ...row, value: 20 });
+    const ctx = await app.ctx(lin, { requestId: "stale-1" });
+    expect(await ctx.config(notes.config.maxLength)).toBe(20);
+    const before = app.calls["BatchGetItem"] ?? 0;
+    expect(await ctx.config(notes.config.maxLength)).toBe(20);
+    await app.rows.put({ ...row, value: 21 });
+    expect(await ctx.config(notes.config.maxLength)).toBe(21);
+    expect(app.calls["BatchGetItem"]).toBe(before);
+
+    app.clock.advance(31_000);
+    app.faults.before("BatchGetItem", 1).fail("ThrottlingException");
+    expect(await ctx.config(notes.config.maxLength)).toBe(21);
+    expect(app.logs.filter(({ msg }) => msg === "config.stale")).toEqual([
+      expect.objectContaining({ requestId: "stale-1", tenantId: "initech", key: row.key, level: "warn" }),
+    ]);
+    expect(await ctx.config(notes.config.maxLength)).toBe(21);
+    expect(app.calls["BatchGetItem"]).toBe(before + 2);
   });
 
   test("what cannot be armed is refused", () => {

@@ -67,7 +67,7 @@ export interface TestApp {
   /** The `ctx` that a handler would get. */
   ctx(caller: Caller, options?: { readonly requestId?: string; readonly handler?: string }): Promise<PipelineContext>;
   readonly rows: {
-    /** Writes a configuration row as it is, unchecked. */
+    /** Writes a configuration row as it is, unchecked; this app's next read sees it. */
     put(row: TestRow): Promise<void>;
   };
   /** The log records so far, parsed. */
@@ -155,7 +155,9 @@ async function startOn(stack: EmbeddedStack, server: Server): Promise<TestApp> {
       createContext(runtime, adapters, { requestId, user: userOf(caller), handler }),
     rows: {
       put: async (row) => {
-        await rowsDatabase.send(new PutCommand({ TableName: runtime.tableName(configTable.name), Item: itemOf(row, clock) }));
+        const { pk, sk, ...stored } = itemOf(row, clock);
+        await rowsDatabase.send(new PutCommand({ TableName: runtime.tableName(configTable.name), Item: { pk, sk, ...stored } }));
+        runtime.configRows.notePut(pk, sk, stored);
       },
     },
     logs,

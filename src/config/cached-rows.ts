@@ -1,0 +1,193 @@
+import { type Clock, systemClock } from "../context/clock.ts";
+import { type Cache, createCache, type Part, pageOf } from "./cache.ts";
+import type { ConfigScope } from "./declaration.ts";
+import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
+import type { KeyGroup, KeyPlace } from "./key-places.ts";
+import { type KeyRows, type RowView, uncachedRows } from "./key-rows.ts";
+import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./page.ts";
+import { type ConfigRow, type ConfigRowReader, type RowOwner, rowLevels } from "./rows.ts";
+
+/** What a cache of rows is made of. */
+export interface CachedRowsOptions extends Ages {
+  readonly maxTenants: number;
+  /** Where the rows are stored. */
+  readonly reader: ConfigRowReader;
+  /** The keys that are fetched together; any other key is read as it is stored. */
+  readonly places: ReadonlyMap<string, KeyPlace>;
+  readonly clock?: Clock;
+  readonly schedule?: FlightSchedule;
+}
+
+/** An old value was served, because the store fails. */
+export interface StaleRead {
+  readonly key: string;
+  readonly ageMs: number;
+  readonly reason: string;
+}
+
+/** Configuration rows behind a cache. */
+export interface CachedRows {
+  /** The rows as one caller sees them. `onStale` is told once a minute and page while the store fails. */
+  view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
+  /** Takes in a row that this process has written, so that its next read sees it; late news of an older version are left. */
+  noteWrite(partition: string, key: string, row: ConfigRow): void;
+  /** Takes in a row as it is, whatever its version: for rows that a test has put. */
+  notePut(partition: string, key: string, row: ConfigRow): void;
+  /** Makes the next read of a row ask the store: for a write whose outcome is not known. */
+  invalidate(partition: string, key: string): void;
+  /** How long ago a row was asked for, in milliseconds; `undefined` where it is not kept. */
+  ageMs(partition: string, key: string): number | undefined;
+  /** How many tenants and users are kept. */
+  size(): { readonly tenants: number; readonly users: number };
+}
+
+/** How often a page whose store fails is reported. */
+const reportEveryMs = 60_000;
+
+/** The rows of a key, and the pages they are of. */
+interface CachedKeyRows extends KeyRows {
+  readonly pages: readonly Page[];
+}
+
+/** Puts a cache before a store of rows. */
+export function createCachedRows(options: CachedRowsOptions): CachedRows {
+  const { reader, places, maxTenants, clock = systemClock, schedule = processSchedule } = options;
+  const cache = createCache<CachedKeyRows>(maxTenants);
+  const flights = createFlights(reader, options, clock, schedule);
+  const findPage = (partition: string, key: string): Page | undefined => {
+    const group = places.get(key)?.group;
+    return group === undefined ? undefined : groupPage(cache.use(partition), group);
+  };
+  const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
+    const page = findPage(partition, key);
+    if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
+  };
+  return {
+    view: (owner, onStale) =>
+      createView({ cache, flights, places, clock, uncached: uncachedRows(reader, owner), onStale }, owner),
+    noteWrite: take(false),
+    notePut: take(true),
+    invalidate: (partition, key) => {
+      const page = findPage(partition, key);
+      if (page !== undefined) invalidate(page);
+    },
+    ageMs: (partition, key) => {
+      const askedMs = findPage(partition, key)?.askedMs;
+      return askedMs === undefined ? undefined : Math.max(0, clock.now() - askedMs);
+    },
+    size: cache.size,
+  };
+}
+
+interface ViewParts {
+  readonly cache: Cache<CachedKeyRows>;
+  readonly flights: Flights;
+  readonly places: ReadonlyMap<string, KeyPlace>;
+  readonly clock: Clock;
+  readonly uncached: RowView;
+  readonly onStale: (read: StaleRead) => void;
+}
+
+function createView({ cache, flights, places, clock, uncached, onStale }: ViewParts, owner: RowOwner): RowView {
+  const levels = rowLevels("user", owner);
+  let parts: readonly Part<CachedKeyRows>[] = [];
+  /** The index of the narrowest level that counts for a key of each scope. */
+  const narrowest: Readonly<Record<ConfigScope, number>> = {
+    user: 0,
+    tenant: Math.max(0, levels.length - 2),
+    system: levels.length - 1,
+  };
+
+  const pagesOf = (group: KeyGroup, scope: ConfigScope) => parts.slice(narrowest[scope]).map((part) => groupPage(part, group));
+
+  /** Asks for whatever of the group is not fresh: its keys of other scopes are likely to be read next. */
+  const refresh = (group: KeyGroup, nowMs: number) => {
+    for (const part of parts) {
+      const page = groupPage(part, group);
+      if (page.keys.length > 0 && !isFresh(page, nowMs)) flights.fetch(page, nowMs);
+    }
+  };
+
+  const compose = (key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows => {
+    const composed: CachedKeyRows = {
+      levels: levels.slice(narrowest[scope]).map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
+      isHeld: holding(pages),
+      decision: undefined,
+      pages,
+    };
+    parts[narrowest[scope]]?.values.set(key, composed);
+    return composed;
+  };
+
+  const wait = async (key: string, place: KeyPlace, pages: readonly Page[], nowMs: number): Promise<KeyRows> => {
+    const awaited = pages.filter((page) => !isUsable(page, nowMs));
+    const fetching = awaited.map((page) => flights.fetch(page, nowMs));
+    await Promise.all(fetching.map((flight) => flight?.done));
+    const failed: Page[] = [];
+    for (const [index, page] of awaited.entries()) {
+      const flight = fetching[index];
+      // No flight: the store failed a moment ago, and the page has an old value.
+      if (flight === undefined || flight.failure !== undefined) failed.push(page);
+      if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
+      // The answer was dropped, since the page was invalidated meanwhile.
+      else if (flight?.failure === undefined && flight !== undefined && isBefore(page.askedMs, flight.askedMs)) {
+        return wait(key, place, pages, clock.now());
+      }
+    }
+    const [oldest] = failed;
+    if (oldest !== undefined) report(key, oldest, clock.now());
+    return compose(key, place.scope, pages);
+  };
+
+  const report = (key: string, page: Page, nowMs: number) => {
+    if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
+    page.reportedMs = nowMs;
+    // Safe: a page without rows has failed the read before.
+    onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
+  };
+
+  return {
+    rowsOf: (key, scope) => {
+      const place = places.get(key);
+      if (place === undefined || place.scope !== scope) return uncached.rowsOf(key, scope);
+      // A tenant that goes takes its users along, so the narrowest part tells for all.
+      if (parts[0] === undefined || parts[0].isEvicted) parts = levels.map(({ partition }) => cache.use(partition));
+      const nowMs = clock.now();
+      const known = parts[narrowest[scope]]?.values.get(key);
+      if (known?.isHeld(nowMs)) return known;
+      const pages = known?.pages ?? pagesOf(place.group, scope);
+      if (!pages.every((page) => isFresh(page, nowMs))) refresh(place.group, nowMs);
+      if (!pages.every((page) => isUsable(page, nowMs))) return wait(key, place, pages, nowMs);
+      return compose(key, scope, pages);
+    },
+  };
+}
+
+/** The page of a feature in one partition: keys of a narrower scope have rows there too. */
+function groupPage(part: Part<unknown>, { feature, keys }: KeyGroup): Page {
+  return pageOf(part, feature, keys[scopeOf(part.partition)]);
+}
+
+function scopeOf(partition: string): ConfigScope {
+  if (partition.startsWith("config#user#")) return "user";
+  return partition.startsWith("config#tenant#") ? "tenant" : "system";
+}
+
+function isBefore(askedMs: number | undefined, otherMs: number): boolean {
+  return askedMs === undefined || askedMs < otherMs;
+}
+
+/** Tells whether nothing has changed since now, and nothing is due. */
+function holding(pages: readonly Page[]): (nowMs: number) => boolean {
+  const stamp = stampOf(pages);
+  const fromMs = Math.max(...pages.map(({ askedMs = 0 }) => askedMs));
+  const untilMs = Math.min(...pages.map(({ dueMs }) => dueMs));
+  return (nowMs) => nowMs >= fromMs && nowMs < untilMs && stampOf(pages) === stamp;
+}
+
+/** Each stamp only grows, so that an equal sum means that none has. */
+function stampOf(pages: readonly Page[]): number {
+  let sum = 0;
+  for (const page of pages) sum += page.stamp;
+  return sum;
+}
