@@ -1,6 +1,6 @@
 import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../app/feature.ts";
 import { buildServer } from "../app/server.ts";
@@ -315,6 +315,17 @@ describe("faults", () => {
     ]);
     expect(await ctx.config(notes.config.maxLength)).toBe(21);
     expect(app.calls["BatchGetItem"]).toBe(before + 2);
+  });
+
+  test("a write of another process is seen after ttlMs, as soon as the refresh has arrived", async () => {
+    const ctx = await app.ctx({ id: "gav", tenantId: "hooli" });
+    expect(await ctx.config(notes.config.maxLength)).toBe(10);
+    const Item = { pk: "config#tenant#hooli", sk: "notes:config:max-length", value: 33, version: 1 };
+    await ctx.db.send(new PutCommand({ TableName: "keelson-config", Item }));
+    expect(await ctx.config(notes.config.maxLength)).toBe(10);
+    app.clock.advance(5_000);
+
+    await vi.waitFor(async () => expect(await ctx.config(notes.config.maxLength)).toBe(33));
   });
 
   test("what cannot be armed is refused", () => {
