@@ -82,7 +82,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
   const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
-  if (auth !== undefined) requireSoundAuth(auth, state.options.auth === auth ? "auth" : "KEELSON_AUTH_SECRET");
+  if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
   const names = new Map<string, string>();
   const overrides = createAppOverrideLoader(state, clock);
   let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
@@ -164,8 +164,12 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   return runtime;
 }
 
-/** @throws Error naming where the setting comes from; the values of secrets are never in it. */
-function requireSoundAuth(auth: AuthOptions, origin: string): void {
+/**
+ * Checks what the environment brought; `auth` of `buildServer` was checked at boot.
+ *
+ * @throws Error naming the variable; the secret is never in it.
+ */
+function requireSoundSecret(auth: AuthOptions): void {
   const [problem] = authProblems(auth);
-  if (problem !== undefined) throw new Error(`${origin}: ${problem.message}; ${problem.fix}`);
+  if (problem !== undefined) throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
 }

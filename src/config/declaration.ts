@@ -111,6 +111,8 @@ export type DeclaredValue<Type extends ConfigType, Option extends string, Defaul
   | ValueOf<Type, Option>
   | ([Default] extends [never] ? ([Computed] extends [never] ? undefined : never) : never);
 
+// The three signatures are written out, so that each shows its own documentation and types where it is used.
+
 /**
  * Declares a key that the operations team sets for all tenants at once (specification 2.1).
  * Never throws: `buildServer` reports what is wrong with a declaration.

@@ -25,7 +25,10 @@ const probe = defineFeature("probe", (r) => {
   r.query("time.wait", {
     route: "GET /wait",
     access: access.everyone,
-    handler: (ctx) => new Promise((_, reject) => ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason))),
+    handler: (ctx) => {
+      ctx.log.info("wait.began");
+      return new Promise((_, reject) => ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)));
+    },
   });
   r.write("body.size", {
     route: "POST /size",
@@ -225,7 +228,7 @@ test.each([
   const { port, logs } = await serving();
   // The server is in mid-body once it has asked for the rest of it.
   await exchange(port, "POST /size HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\nabc", (socket) => {
-    socket.once("data", () => setTimeout(leave, 50, socket));
+    socket.once("data", () => leave(socket));
   });
 
   await expect
@@ -286,7 +289,7 @@ test.each([
   ["for a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\nx-request-id: r1\r\n\r\n", 405],
 ])("a request %s is refused under its own ID, in the uniform body", async (_name, text, status) => {
   const { port } = await serving();
-  const answer = await exchange(port, text, (socket) => setTimeout(() => socket.end(), 50));
+  const answer = await exchange(port, text, (socket) => socket.end());
 
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*x-request-id: r1[\\s\\S]*"requestId":"r1"`));
 });
@@ -359,7 +362,8 @@ test("a client that goes away aborts the handler, and that is no error", async (
   const { get, logs } = await serving();
   const leaving = new AbortController();
   const asked = get("/wait", { signal: leaving.signal }).catch(() => "gone");
-  setTimeout(() => leaving.abort(), 50);
+  await expect.poll(() => logs.map(({ msg }) => msg)).toContain("wait.began");
+  leaving.abort();
 
   expect(await asked).toBe("gone");
   await expect
@@ -416,9 +420,7 @@ test("connections that wait for nothing do not hold the drain: one never used, o
   const drained = drain(runtime, container, { lingerMs: 0, drainMs: 20_000 });
 
   expect(await stream.text()).toMatch(/^(chunk )+$/);
-  const began = performance.now();
   expect(await drained).toBe(true);
-  expect(performance.now() - began).toBeLessThan(15_000);
 });
 
 test("the times are those of the specification", () => {

@@ -83,19 +83,23 @@ async function start(
     })();
     return closing;
   };
-  onSignals(runtime, close);
+  const ignoreSignals = onSignals(runtime, close);
   return {
     port,
     close: async () => {
       await close(true);
+      ignoreSignals();
     },
   };
 }
 
 const sameSignalMs = 200;
 
-/** SIGTERM drains, SIGINT too, without the linger in development; a second signal ends at once. */
-function onSignals(runtime: Runtime, close: (skipLinger: boolean) => Promise<boolean>): void {
+/**
+ * SIGTERM drains, SIGINT too, without the linger in development; a second signal ends at once.
+ * Returns what stops listening to them.
+ */
+function onSignals(runtime: Runtime, close: (skipLinger: boolean) => Promise<boolean>): () => void {
   let firstAt: number | undefined;
   const onSignal = async (signal: NodeJS.Signals) => {
     if (firstAt !== undefined) {
@@ -111,6 +115,10 @@ function onSignals(runtime: Runtime, close: (skipLinger: boolean) => Promise<boo
   };
   process.on("SIGTERM", onSignal);
   process.on("SIGINT", onSignal);
+  return () => {
+    process.off("SIGTERM", onSignal);
+    process.off("SIGINT", onSignal);
+  };
 }
 
 function portOf({ port }: ContainerOptions, variables: Variables): number {
