@@ -32,6 +32,7 @@ export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config
 export { validateAppOverrides } from "./config/overrides.ts";
 export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/request-parameter.ts";
 export { type ConfigResolver, createConfigResolver } from "./config/resolver.ts";
+export { type RotationOptions, type RotationProgress, rotateConfigKeys } from "./config/rotation.ts";
 export type { WriteAction } from "./config/store.ts";
 export type { ConfigTarget } from "./config/target.ts";
 export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConfigKeyComputed } from "./config/validators.ts";

@@ -368,16 +368,24 @@ test("a computed key that fails is shown with its other levels, and listed besid
   );
 });
 
-test("a secret is never shown, and is refused as long as there is no key ring", async () => {
+test("a secret is sealed and never shown, and a row that is not sealed does not count", async () => {
   const { admin } = tenant("secretive");
   const secret = "hunter2-hunter2";
   const began = app.logs.length;
   const answer = await send(admin, "PUT", path("secret"), { value: secret });
+  const sealed = await send(admin, "GET", path("secret"));
   await app.rows.put({ scope: "tenant", tenantId: "secretive", key: "ops:config:secret", value: secret });
   const shown = await send(admin, "GET", path("secret"));
-  const answers = [answer, shown, await send(admin, "GET", "/config"), await send(admin, "GET", path("secret", "/history"))];
+  const answers = [
+    answer,
+    sealed,
+    shown,
+    await send(admin, "GET", "/config"),
+    await send(admin, "GET", path("secret", "/history")),
+  ];
 
-  expect(answer).toMatchObject({ status: 501, body: { error: "no_key_ring" } });
+  expect(answer).toMatchObject({ status: 200, body: { source: "tenant-row", version: 1 } });
+  expect(sealed.body.levels[0]).toMatchObject({ isSet: true, active: true, version: 1 });
   expect(shown.body.levels[0]).toMatchObject({ isSet: true, active: false, note: "the row of an encrypted key is not sealed" });
   expect(await send(admin, "DELETE", path("secret"))).toMatchObject({ status: 200, body: { source: "missing", version: 2 } });
   expect(JSON.stringify([answers, app.logs.slice(began)])).not.toContain(secret);

@@ -46,6 +46,7 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
     },
     store: adapters.configStore,
     kept: runtime.configRows,
+    cipher: runtime.cipher,
     override: (id) => runtime.resolver.override(id),
     clock: runtime.clock,
     log: base.child({ handler: facts.handler }),

@@ -18,6 +18,11 @@ export interface ServerOptions {
     /** What their names begin with: `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
+  /** The keys that seal the values of `encrypted` keys. Default none; outside production one made from the development secret. */
+  readonly keyRing?: {
+    /** The SSM parameter that holds the ring, a SecureString: `/app/key-ring`. Not below `ssm.path`. */
+    readonly parameter: string;
+  };
   /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
   readonly auth?: AuthOptions;
   /** How long configuration rows are kept in memory, and how many. */
@@ -75,6 +80,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     features: unchecked, // the registry reports on features
     config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
     ssm: unchecked,
+    keyRing: unchecked,
     auth: unchecked,
     cache: unchecked,
     dynamodb: unchecked,
@@ -95,6 +101,11 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   if (isRecord(options?.ssm) && options.ssm.path === undefined) {
     problems.push(serverProblem("ssm.path", "option-missing", "it is not there", `use ${pathRule}`));
   }
+  const parameterRule = "the name of a parameter, such as /app/key-ring";
+  group("keyRing", options?.keyRing, {
+    parameter: (value) => (isText(value, /^(?=.{1,1011}$)(\/?[A-Za-z0-9_.-]+){1,15}$/) ? undefined : parameterRule),
+  });
+  if (isRecord(options?.keyRing)) problems.push(...keyRingProblems(options, parameterRule));
   group("cache", options?.cache, cacheChecks(options?.cache));
   group("log", options?.log, {
     level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
@@ -112,6 +123,15 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     problems.push(...corsProblems(options.cors).map(({ rule, message, fix }) => serverProblem("cors", rule, message, fix)));
   }
   return problems;
+}
+
+function keyRingProblems({ keyRing, ssm }: ServerOptions, wanted: string): BootProblem[] {
+  if (keyRing?.parameter === undefined) {
+    return [serverProblem("keyRing.parameter", "option-missing", "it is not there", `use ${wanted}`)];
+  }
+  if (typeof ssm?.path !== "string" || !String(keyRing.parameter).startsWith(`${ssm.path}/`)) return [];
+  const message = "the key ring lies below ssm.path, where every parameter is an app-boot override";
+  return [serverProblem("keyRing.parameter", "key-ring-path", message, "give it a name elsewhere")];
 }
 
 const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];

@@ -3,29 +3,32 @@ import { cacheSettings } from "../config/cache-options.ts";
 import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
 import { keyPlaces } from "../config/key-places.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
+import { createRowCipher, type RowCipher } from "../config/row-value.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
+import { createSecrets } from "../config/secrets.ts";
 import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
+import { BootError } from "../errors/boot.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
-import { createAppOverrideLoader } from "./app-overrides.ts";
+import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
 import { routed } from "./routes.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
-import { physicalTableName } from "./table.ts";
+import { configTable, physicalTableName } from "./table.ts";
 
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
   /** The rows as they are stored; requests read them through {@link Runtime.configRows}. */
   readonly configRows: ConfigRowReader;
-  /** Where app-boot overrides are read from; there where the server names a path of SSM. */
+  /** Where app-boot overrides and the key ring are read from; there where the server names a path or a ring. */
   readonly parameters?: ParameterReader | undefined;
   /** Rows as operators read and write them. */
   readonly configStore: ConfigStore;
@@ -39,7 +42,7 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Where log lines go. Default: stdout. */
   readonly write?: (line: string) => void;
-  /** Signs and verifies tokens where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
+  /** Signs and verifies tokens, and makes the key ring, where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
   readonly developmentSecret?: string;
   /** Takes the place of the server's own `auth`, for tests. */
   readonly auth?: AuthOptions;
@@ -59,6 +62,8 @@ export interface Runtime {
   readonly resolver: ConfigResolver;
   /** Configuration rows behind the cache. */
   readonly configRows: CachedRows;
+  /** Opens and seals the rows of encrypted keys; knows the key ring once the adapters are open. */
+  readonly cipher: RowCipher;
   readonly authenticator: Authenticator;
   /** Whether anything can verify a token. */
   readonly verifiesTokens: boolean;
@@ -84,7 +89,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
   if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
   const names = new Map<string, string>();
-  const overrides = createAppOverrideLoader(state, clock);
+  // In production, and in Lambda, nothing is sealed with what is made for development.
+  const isLocal = state.environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
+  const { keyRing } = state.options;
+  const secrets = createSecrets({ load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter), clock });
   let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
@@ -113,6 +122,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       places: keyPlaces(state.registry.configKeys.values()),
       clock,
     }),
+    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name)),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
     tableName: (name) => {
@@ -147,15 +157,29 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     },
   };
   const open = async () => {
-    overrides.assertDue();
+    bootParameters.assertDue();
     const adapters = await options.openAdapters(runtime);
     try {
-      resolver = createConfigResolver({ appOverrides: await overrides.load(adapters.parameters) });
+      const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
+      resolver = createConfigResolver({ appOverrides: overrides });
+      secrets.begin(ring);
+      if (ring === undefined) warnOfSecrets();
     } catch (error) {
       await adapters.close();
       throw error;
     }
     return adapters;
+  };
+  const loadKeyRing = async (parameter: string) => {
+    const { parameters } = await runtime.adapters();
+    // Safe: a server that names a key ring has a reader of parameters.
+    const read = await readKeyRing(parameters as ParameterReader, parameter, isLocal ? secret : undefined);
+    if ("problem" in read) throw new BootError([read.problem]);
+    return read.keyRing;
+  };
+  const warnOfSecrets = () => {
+    const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
+    if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
   };
   state.ready = async () => void (await runtime.adapters());
   const routes = createRouteTable(

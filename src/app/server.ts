@@ -23,11 +23,11 @@ export interface Server {
   /** What the features declare. */
   readonly registry: Registry;
   /**
-   * Resolves once the server can take requests: the adapters are open and the overrides of SSM are
-   * loaded. Hosts await it; tests and Lambda modules may, once there is a host.
+   * Resolves once the server can take requests: the adapters are open and the overrides of SSM and the
+   * key ring are loaded. Hosts await it; tests and Lambda modules may, once there is a host.
    *
    * @throws FrameworkError `config_unavailable` (503) where SSM cannot be read or holds what is not
-   * valid, and Error where the server names a path of SSM and no host has been made for it.
+   * valid, and Error where the server names a path or a key ring of SSM and no host has been made for it.
    */
   ready(): Promise<void>;
   /**
@@ -112,7 +112,7 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
     registry,
     ready: async () => {
       if (state.ready !== undefined) return state.ready();
-      if (options.ssm !== undefined) {
+      if (options.ssm !== undefined || options.keyRing !== undefined) {
         throw new Error("ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer");
       }
     },

@@ -8,13 +8,14 @@ import { openParameters } from "./ssm.ts";
 
 /** Opens the adapters of an AWS account, or of the emulator that the environment names. */
 export async function openAwsAdapters(runtime: Runtime, variables: Variables): Promise<Adapters> {
-  const { dynamodb, ssm } = runtime.server.options;
+  const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = {
     region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
     ...credentialsOf(variables),
   };
   const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? dynamoDbEndpoint(variables), ...account });
-  const parameters = ssm === undefined ? undefined : await openParameters({ endpoint: ssmEndpoint(variables), ...account });
+  const needsParameters = ssm !== undefined || keyRing !== undefined;
+  const parameters = needsParameters ? await openParameters({ endpoint: ssmEndpoint(variables), ...account }) : undefined;
   return {
     database,
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),

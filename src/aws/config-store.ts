@@ -3,6 +3,7 @@ import type { RowAddress } from "../config/rows.ts";
 import type { ConfigStore, HistoryEntry, RowWrite } from "../config/store.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
+import { dynamoSealedRows } from "./sealed-rows.ts";
 
 /** As many digits as the largest version has, so that versions sort as text. */
 const versionDigits = 16;
@@ -16,6 +17,7 @@ const maxVersion = Number.MAX_SAFE_INTEGER;
 export function dynamoConfigStore(database: Database, tableName: string, wait: () => Promise<void> = jitter): ConfigStore {
   return {
     read: dynamoConfigRows(database, tableName).read,
+    ...dynamoSealedRows(database, tableName),
     write: async (write) => {
       const { TransactWriteCommand } = await import("@aws-sdk/lib-dynamodb");
       try {
@@ -63,7 +65,7 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
 /** The row, conditional on what was seen of it, and its entry in the history. */
 function itemsOf(
   tableName: string,
-  { address, row, action, seenVersion }: RowWrite,
+  { address, row, entry, seenVersion }: RowWrite,
 ): NonNullable<TransactWriteCommandInput["TransactItems"]> {
   const seen =
     seenVersion === undefined
@@ -74,7 +76,7 @@ function itemsOf(
     {
       Put: {
         TableName: tableName,
-        Item: { pk: historyPartition(address), sk: historyKey(address, row.version), ...row, action },
+        Item: { pk: historyPartition(address), sk: historyKey(address, row.version), ...entry },
       },
     },
   ];

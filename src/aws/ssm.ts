@@ -1,10 +1,14 @@
-import type { Parameter } from "@aws-sdk/client-ssm";
+import type { Parameter, SSMClient } from "@aws-sdk/client-ssm";
 import type { ConfigParameter } from "../config/parameters.ts";
 
 /** Reads parameters; every page, decrypted. */
 export interface ParameterReader {
   /** @throws Error where SSM fails after the SDK's retries, or has not answered in time. */
   read(path: string): Promise<readonly ConfigParameter[]>;
+  /** One parameter, decrypted; `undefined` where there is none of that name. @throws as `read`. */
+  get(name: string): Promise<ConfigParameter | undefined>;
+  /** For whoever watches the calls. */
+  readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }
 
@@ -22,13 +26,18 @@ export interface SsmOptions {
 /** Opens a reader of SSM Parameter Store. The SDK is loaded here, and only here. */
 export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
   const { endpoint, region, credentials, attemptMs = 2_000, totalMs = 10_000 } = options;
-  const { paginateGetParametersByPath, SSMClient } = await import("@aws-sdk/client-ssm");
+  const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import("@aws-sdk/client-ssm");
   const client = new SSMClient({
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(region === undefined ? {} : { region }),
     ...(credentials === undefined ? {} : { credentials }),
     requestHandler: { connectionTimeout: attemptMs, requestTimeout: attemptMs, throwOnRequestTimeout: true },
   });
+  const unreadable = (what: string, late: AbortSignal, error: unknown) => {
+    // Safe: the SDK throws errors only.
+    const reason = late.aborted ? `no complete answer within ${totalMs} ms` : `${(error as Error).name} after the SDK's retries`;
+    return new Error(`${what} cannot be read: ${reason}`, { cause: error });
+  };
   return {
     read: async (path) => {
       const found: ConfigParameter[] = [];
@@ -44,14 +53,22 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
           found.push(...(Parameters ?? []).map(parameterOf));
         }
       } catch (error) {
-        // Safe: the SDK throws errors only.
-        const reason = late.aborted
-          ? `no complete answer within ${totalMs} ms`
-          : `${(error as Error).name} after the SDK's retries`;
-        throw new Error(`SSM parameters below ${path} cannot be read: ${reason}`, { cause: error });
+        throw unreadable(`SSM parameters below ${path}`, late, error);
       }
       return found;
     },
+    get: async (name) => {
+      const late = AbortSignal.timeout(totalMs);
+      try {
+        const command = new GetParameterCommand({ Name: name, WithDecryption: true });
+        const { Parameter } = await client.send(command, { abortSignal: late });
+        return parameterOf(Parameter ?? {});
+      } catch (error) {
+        if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
+        throw unreadable(`The SSM parameter ${name}`, late, error);
+      }
+    },
+    middlewareStack: client.middlewareStack,
     close: () => client.destroy(),
   };
 }

@@ -1,3 +1,4 @@
+import { FrameworkError } from "../errors/errors.ts";
 import type { ConfigKeyDefinition } from "./declaration.ts";
 import type { RowValue } from "./row-value.ts";
 import type { RowSource } from "./rows.ts";
@@ -32,6 +33,8 @@ export interface Levels {
  * Finds the first level that supplies a value (specification 4.1): rows, app-boot override,
  * computed, default. Where it is the computed level's turn it asks for its value, with which
  * the caller goes on to {@link cascadeFromComputed}.
+ *
+ * @throws FrameworkError `config_unavailable` where it is the turn of a row whose secret does not open.
  */
 export function cascade(
   definition: ConfigKeyDefinition,
@@ -39,6 +42,7 @@ export function cascade(
   onMisfit: (misfit: Misfit) => void,
 ): Resolved | "ask-computed" {
   for (const { source, row } of levels.rows) {
+    if ("locked" in row) throw lockedValue(source, row.locked);
     const fitted = "value" in row ? accept(definition, source, row.value, onMisfit) : refuse(source, row.unreadable, onMisfit);
     if (fitted !== undefined) return fitted;
   }
@@ -47,6 +51,12 @@ export function cascade(
     if (fitted !== undefined) return fitted;
   }
   return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
+}
+
+function lockedValue(source: RowSource, reason: string): FrameworkError {
+  return new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", {
+    cause: new Error(`the ${source} of an encrypted key cannot be opened: ${reason}`),
+  });
 }
 
 /** The rest of the cascade, with what `computed` returned. */

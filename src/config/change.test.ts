@@ -10,7 +10,9 @@ import { createSystemConfig, createTenantConfig, createUserConfig, type KeyDecla
 import { configHistory } from "./history.ts";
 import { explainConfig } from "./look-up.ts";
 import { type KeptRows, type OperatorContext, operatorSession } from "./operator-session.ts";
+import { createRowCipher } from "./row-value.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, tenantPartition } from "./rows.ts";
+import { createSecrets } from "./secrets.ts";
 import type { ConfigStore, HistoryEntry, RowWrite } from "./store.ts";
 
 const nowMs = 1_700_000_000_000;
@@ -32,11 +34,13 @@ function memory({ before }: { before?: (write: RowWrite) => void } = {}) {
       const id = idOf(write.address);
       if (rows.get(id)?.version !== write.seenVersion) return false;
       rows.set(id, write.row);
-      entries.set(id, [{ ...write.row, action: write.action }, ...(entries.get(id) ?? [])]);
+      entries.set(id, [write.entry, ...(entries.get(id) ?? [])]);
       return true;
     },
     history: async (address, { before: newest = Number.POSITIVE_INFINITY, limit: most }) =>
       (entries.get(idOf(address)) ?? []).filter(({ version }) => version < newest).slice(0, most),
+    sealedRows: async () => ({ rows: [], scanned: 0 }),
+    reseal: async () => false,
   };
   return { rows, store };
 }
@@ -51,6 +55,8 @@ function context(user: User, store: ConfigStore, seams: Partial<KeptRows> = {}):
     log,
     clock: { now: () => nowMs },
     computed: createComputedValues(),
+    held: new Map(),
+    cipher: createRowCipher(createSecrets({ clock: { now: () => nowMs } }), () => "config"),
     contextFor: () => ({}) as never,
   });
   return { user, log, db: { [operatorSession]: open } as never };
@@ -203,7 +209,9 @@ test("an undo to a value that the bounds no longer allow, to no version, or of a
   await expect(resetConfig(ctx, handle(limit), { expectedVersion: -1 })).rejects.toMatchObject({
     fields: [{ field: "expectedVersion" }],
   });
-  await expect(undoConfig(ctx, handle(secret))).rejects.toMatchObject({ status: 501, code: "no_key_ring" });
+  await expect(undoConfig(ctx, handle(secret))).rejects.toMatchObject({
+    fields: [{ field: "version", error: "was a secret, which history does not keep; set it again" }],
+  });
 });
 
 test("a history shows no secret's value, and refuses a page that is none", async () => {

@@ -1,6 +1,6 @@
 import { ConflictError, NotFoundError } from "../errors/errors.ts";
 import type { ConfigSource } from "./cascade.ts";
-import type { ConfigKeyHandle } from "./declaration.ts";
+import type { ConfigKeyDefinition, ConfigKeyHandle } from "./declaration.ts";
 import { explained } from "./look-up.ts";
 import {
   addressesOf,
@@ -50,8 +50,8 @@ const maxAttempts = 5;
  *
  * @throws NotFoundError where the caller may not read the key; AccessDeniedError where they may
  * not write it; ValidationError with the fields that do not hold; ConflictError
- * `version_conflict` for another version than `expectedVersion`; PipelineError 501 for an
- * encrypted key, as long as no key ring is configured; FrameworkError `config_unavailable`
+ * `version_conflict` for another version than `expectedVersion`; PipelineError 501
+ * `no_key_ring` for an encrypted key, where no key ring is configured; FrameworkError `config_unavailable`
  * where the store fails.
  * @example
  * await setConfig(ctx, config.maxUploadSizeMb, 50, { reason: "larger scans", expectedVersion: 3 });
@@ -133,15 +133,16 @@ async function change(
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
     const rows = await readStored(session, addressesOf(handle, levels));
     const current = rows[index];
-    const row = await decide(current, { store, address, nowMs: session.clock.now(), userId: ctx.user.id });
+    const decided = await decide(current, { store, address, nowMs: session.clock.now(), userId: ctx.user.id });
+    const row = decided === undefined ? undefined : await sealed(session, definition, address, decided);
     if (row === undefined) return outcome(session, handle, levels, rows, current);
     const seenVersion = current?.version;
-    const written = await available("written", () => store.write({ address, row, action, seenVersion })).catch(
-      (error: unknown) => {
-        session.kept.invalidate(partition, id); // it may have been written all the same
-        throw error;
-      },
-    );
+    const written = await available("written", () =>
+      store.write({ address, row, entry: entryFor(definition, row, action), seenVersion }),
+    ).catch((error: unknown) => {
+      session.kept.invalidate(partition, id); // it may have been written all the same
+      throw error;
+    });
     if (written) {
       session.kept.noteWrite(partition, id, row);
       ctx.log.info("config.written", { key: id, action, scope: aim.scope, version: row.version });
@@ -149,6 +150,21 @@ async function change(
     }
   }
   throw new ConflictError("version_conflict");
+}
+
+/** The row as it is stored: a secret is sealed. */
+async function sealed(
+  { cipher }: OperatorSession,
+  { encrypted }: ConfigKeyDefinition,
+  address: RowAddress,
+  row: ConfigRow,
+): Promise<ConfigRow> {
+  return encrypted && row.value !== undefined ? { ...row, value: await cipher.seal(row.value, address) } : row;
+}
+
+/** What history keeps: of a secret only that it was set, so that one which was taken back is gone. */
+function entryFor({ encrypted }: ConfigKeyDefinition, row: ConfigRow, action: WriteAction): HistoryEntry {
+  return { ...row, ...(encrypted ? { value: undefined } : {}), action };
 }
 
 async function outcome(

@@ -1,7 +1,7 @@
 import { describeRule } from "../identity/access.ts";
 import { type ConfigSource, cascade, cascadeFromComputed, type Misfit, type Resolved } from "./cascade.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./declaration.ts";
-import { rowValue } from "./row-value.ts";
+import type { RowValue } from "./row-value.ts";
 import { type ConfigRow, isCurrent, type RowLevel } from "./rows.ts";
 
 /** One level of a key's cascade. */
@@ -43,6 +43,8 @@ export interface ExplainedFacts {
   readonly definition: ConfigKeyDefinition;
   /** The stored rows, the narrowest level first. */
   readonly rows: readonly { readonly level: RowLevel; readonly row: ConfigRow | undefined }[];
+  /** Takes the value out of a row. */
+  readonly openRow: (row: ConfigRow, level: RowLevel) => RowValue;
   readonly override: unknown;
   readonly frameworkDefault: unknown;
   readonly nowMs: number;
@@ -102,7 +104,8 @@ export function declarationView(definition: ConfigKeyDefinition): DeclarationVie
   };
 }
 
-function rowCandidate({ definition, nowMs }: ExplainedFacts, { source }: RowLevel, row: ConfigRow | undefined): Candidate {
+function rowCandidate({ definition, nowMs, openRow }: ExplainedFacts, level: RowLevel, row: ConfigRow | undefined): Candidate {
+  const { source } = level;
   if (row === undefined) return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
   const { version, updatedAt, updatedBy, reason, expiresAt, deleted } = row;
   const facts = {
@@ -116,13 +119,15 @@ function rowCandidate({ definition, nowMs }: ExplainedFacts, { source }: RowLeve
   if (!isCurrent(row, nowMs)) {
     return { facts: { ...facts, isSet: false }, supplied: undefined, note: deleted === true ? "it was reset" : "it has expired" };
   }
+  const opened = openRow(row, level);
+  if ("locked" in opened) {
+    // Nothing below counts: a read fails here, rather than go on to another level's secret.
+    const note = `it cannot be opened, and reading the key fails: ${opened.locked}`;
+    return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
+  }
   return candidate({ ...facts, isSet: true, value: row.value }, (note) =>
     supplied(
-      cascade(
-        bare(definition),
-        { rows: [{ source, row: rowValue(row, definition) }], override: undefined, frameworkDefault: undefined },
-        note,
-      ),
+      cascade(bare(definition), { rows: [{ source, row: opened }], override: undefined, frameworkDefault: undefined }, note),
     ),
   );
 }

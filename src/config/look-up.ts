@@ -100,8 +100,10 @@ export async function explained(
   levels: readonly RowLevel[],
   rows: readonly (ConfigRow | undefined)[],
 ): Promise<ConfigItem & { readonly levels: readonly ConfigLevel[] }> {
+  await session.cipher.prepare(rows);
   const explanation = await explainLevels({
     definition,
+    openRow: (row, { partition }) => session.cipher.openRow(row, definition, { partition, key: id }),
     rows: levels.map((level, index) => ({ level, row: rows[index] })),
     override: session.override(id),
     frameworkDefault: frameworkDefault(id, definition),

@@ -8,6 +8,7 @@ import type { ConfigKeyDefinition, ConfigScope } from "./declaration.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
 import { type KeyRows, uncachedRows } from "./key-rows.ts";
 import { type ConfigDatabase, type ConfigResolver, type ConfigSession, configSession, createConfigResolver } from "./resolver.ts";
+import { createRowCipher } from "./row-value.ts";
 import {
   type ConfigRow,
   type ConfigRowReader,
@@ -17,6 +18,7 @@ import {
   tenantPartition,
   userPartition,
 } from "./rows.ts";
+import { createSecrets } from "./secrets.ts";
 
 const id = "files:config:limit";
 const nowMs = 1_700_000_000_000;
@@ -61,6 +63,7 @@ function session(caller: RowOwner, { rows = store({}).reader, log = recorder().l
     clock: { now: () => nowMs },
     computed: createComputedValues(),
     held: new Map(),
+    cipher: createRowCipher(createSecrets({ clock: { now: () => nowMs } }), () => "config"),
     // The functions of these tests use nothing of their ctx but `config`.
     contextFor: (node) => ({ config: (handle: { id: string }) => config?.(handle.id, node) }) as unknown as PipelineContext,
   };

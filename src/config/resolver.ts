@@ -9,7 +9,7 @@ import { createFirstSeen } from "./first-seen.ts";
 import { frameworkDefault } from "./framework-defaults.ts";
 import type { Decision, KeyRows, RowView } from "./key-rows.ts";
 import type { AppOverrides } from "./overrides.ts";
-import { rowValue } from "./row-value.ts";
+import type { RowCipher } from "./row-value.ts";
 import { isCurrent, type RowOwner } from "./rows.ts";
 
 /** What reading configuration for one caller takes: one a request. */
@@ -20,6 +20,8 @@ export interface ConfigSession extends RowOwner {
   readonly computed: ComputedValues;
   /** What was decided for this caller from rows alone, by key identifier. */
   readonly held: Map<string, Decision>;
+  /** Opens the rows of encrypted keys. */
+  readonly cipher: RowCipher;
   /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */
   contextFor(node: ComputedNode): PipelineContext;
 }
@@ -86,7 +88,9 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     const current = levels.flatMap(({ row, ...level }) => {
       if (!isCurrent(row, nowMs)) return [];
       if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
-      return [{ ...level, version: row.version, row: rowValue(row, definition) }];
+      return [
+        { ...level, version: row.version, row: session.cipher.openRow(row, definition, { partition: level.partition, key: id }) },
+      ];
     });
     const given = { rows: current, override: overrides.get(id), frameworkDefault: frameworkDefault(id, definition) };
     const outcome = cascade(definition, given, (misfit) => {
@@ -131,6 +135,13 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     return decision.outcome;
   };
 
+  /** The same, once the key ring is there for rows that are sealed with a key nobody has met yet. */
+  const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
+    const waiting = definition.encrypted ? session.cipher.prepare(rows.levels.map(({ row }) => row)) : undefined;
+    if (waiting === undefined) return resolveWith(session, id, definition, from, rows);
+    return waiting.then(() => resolveWith(session, id, definition, from, rows));
+  };
+
   const stillHolds = (
     decision: Decision | undefined,
     definition: ConfigKeyDefinition,
@@ -143,8 +154,10 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
 
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
     const rows = session.rows.rowsOf(id, definition.scope);
-    if (!(rows instanceof Promise)) return resolveWith(session, id, definition, from, rows);
-    return rows.then((arrived) => resolveWith(session, id, definition, from, arrived), unavailable);
+    if (rows instanceof Promise) {
+      return rows.then((arrived) => resolveOpened(session, id, definition, from, arrived), unavailable);
+    }
+    return resolveOpened(session, id, definition, from, rows);
   };
 
   return Object.freeze({

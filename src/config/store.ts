@@ -1,4 +1,5 @@
 import type { ConfigRow, ConfigRowReader, RowAddress } from "./rows.ts";
+import type { Sealed } from "./sealed.ts";
 
 /** What a checked write did. */
 export type WriteAction = "set" | "reset" | "undo";
@@ -12,7 +13,8 @@ export interface HistoryEntry extends ConfigRow {
 export interface RowWrite {
   readonly address: RowAddress;
   readonly row: ConfigRow;
-  readonly action: WriteAction;
+  /** What history keeps of it. */
+  readonly entry: HistoryEntry;
   /** The `version` that the stored row has to have; `undefined` where it has none, or there is no row. */
   readonly seenVersion: number | undefined;
 }
@@ -30,4 +32,25 @@ export interface ConfigStore extends ConfigRowReader {
   write(write: RowWrite): Promise<boolean>;
   /** The entries of one row's history, the newest first. */
   history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
+  /** A page of the rows that are sealed, of all tenants; `from` is the `next` of the page before. */
+  sealedRows(from: string | undefined): Promise<SealedPage>;
+  /** Puts another sealed value into a row; `false` where the row has been written meanwhile. */
+  reseal(row: SealedRow, value: Sealed): Promise<boolean>;
+}
+
+/** A row whose value is sealed. */
+export interface SealedRow {
+  readonly address: RowAddress;
+  /** As it is stored; absent from rows that were put there by hand. */
+  readonly version: number | undefined;
+  readonly value: Sealed;
+}
+
+/** Some of the sealed rows. */
+export interface SealedPage {
+  readonly rows: readonly SealedRow[];
+  /** How many items were looked at for them. */
+  readonly scanned: number;
+  /** Where the next page begins; absent at the end. */
+  readonly next?: string;
 }

@@ -1,4 +1,4 @@
-import { ConflictError, type FieldError, PipelineError, ValidationError } from "../errors/errors.ts";
+import { ConflictError, type FieldError, ValidationError } from "../errors/errors.ts";
 import type { ConfigKeyDefinition } from "./declaration.ts";
 import type { ConfigRow } from "./rows.ts";
 import type { HistoryEntry } from "./store.ts";
@@ -29,7 +29,7 @@ const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\
  * The row that a `set` stores. Pure: what is stored already is `current`, whatever it holds.
  *
  * @throws ValidationError with every field that does not hold; ConflictError
- * `version_conflict`; PipelineError 501 `no_key_ring` for an encrypted key.
+ * `version_conflict`.
  */
 export function rowToSet(
   definition: ConfigKeyDefinition,
@@ -44,7 +44,6 @@ export function rowToSet(
   if (typeof expires === "string") fields.push({ field: "expiresAt", error: expires });
   if (fields.length > 0) throw new ValidationError(fields);
   assertVersion(options, current);
-  assertStorable(definition);
   return {
     value,
     ...stamp(options, current, writer),
@@ -86,7 +85,8 @@ export function versionToRestore(
  * The row that an `undo` stores: what `past` left, under a new version. `past` is `undefined`
  * for version 0, when nothing was stored.
  *
- * @throws ValidationError where the value of then would not be taken now; PipelineError as {@link rowToSet}.
+ * @throws ValidationError where the value of then would not be taken now, or was a secret, which
+ * history does not keep.
  */
 export function rowToRestore(
   definition: ConfigKeyDefinition,
@@ -96,7 +96,9 @@ export function rowToRestore(
   writer: Writer,
 ): ConfigRow {
   if (past === undefined || past.deleted === true) return tombstone(options, current, writer);
-  assertStorable(definition);
+  if (definition.encrypted) {
+    throw new ValidationError([{ field: "version", error: "was a secret, which history does not keep; set it again" }]);
+  }
   const problem = valueProblem(definition, past.value);
   if (problem !== undefined) throw new ValidationError([{ field: "version", error: `its value ${problem}` }]);
   const { expiresAt } = past;
@@ -176,12 +178,4 @@ function wholeNumber(field: string): FieldError {
 
 function assertVersion({ expectedVersion }: ChangeOptions, current: ConfigRow | undefined): void {
   if (expectedVersion !== undefined && expectedVersion !== versionOf(current)) throw new ConflictError("version_conflict");
-}
-
-/** Where sealing comes in: until there is a key ring a secret is refused rather than stored readable. */
-function assertStorable({ encrypted }: ConfigKeyDefinition): void {
-  if (!encrypted) return;
-  throw new PipelineError("The value of an encrypted key cannot be stored: no key ring is configured", 501, {
-    code: "no_key_ring",
-  });
 }

@@ -21,7 +21,8 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const endpoint = options.dynamodb?.endpoint ?? dynamoDbEndpoint(variables);
   const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
-  const ssmAt = (place: string) => (options.ssm === undefined ? {} : { ssm: place });
+  const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
+  const ssmAt = (place: string) => (usesSsm ? { ssm: place } : {});
   if (endpoint !== undefined) {
     return {
       ...secret,

@@ -1,3 +1,4 @@
+import type { ParameterReader } from "../aws/ssm.ts";
 import type { Database } from "../context/pipeline-context.ts";
 
 /** What goes wrong at an armed call. */
@@ -26,8 +27,17 @@ interface Armed {
   readonly act: () => Promise<void>;
 }
 
-/** Watches the calls of a store client: counts them by operation, and lets armed faults happen. */
-export function watchCalls(database: Database): { readonly calls: Record<string, number>; readonly faults: Faults } {
+/** The calls of all clients of a test. */
+export interface CallWatch {
+  /** So far, by operation. */
+  readonly calls: Readonly<Record<string, number>>;
+  readonly faults: Faults;
+  /** Watches a client of the SDK from now on. */
+  watch(client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">): void;
+}
+
+/** Watches the calls of clients: counts them by operation, and lets armed faults happen. */
+export function createCallWatch(): CallWatch {
   const calls: Record<string, number> = {};
   const armed: Armed[] = [];
   const fire = async (moment: Armed["moment"], operation: string, call: number) => {
@@ -37,18 +47,21 @@ export function watchCalls(database: Database): { readonly calls: Record<string,
       await fault.act();
     }
   };
-  database.middlewareStack.add(
-    (next, context) => async (parameters) => {
-      const operation = String(context["commandName"]).replace(/Command$/, "");
-      const call = (calls[operation] ?? 0) + 1;
-      calls[operation] = call;
-      await fire("before", operation, call);
-      const output = await next(parameters);
-      await fire("after", operation, call);
-      return output;
-    },
-    { step: "initialize", priority: "high", name: "keelsonWatchCalls" },
-  );
+  const watch: CallWatch["watch"] = ({ middlewareStack }) => {
+    // Safe: whatever the client, a command passes through unchanged.
+    (middlewareStack as Database["middlewareStack"]).add(
+      (next, context) => async (parameters) => {
+        const operation = String(context["commandName"]).replace(/Command$/, "");
+        const call = (calls[operation] ?? 0) + 1;
+        calls[operation] = call;
+        await fire("before", operation, call);
+        const output = await next(parameters);
+        await fire("after", operation, call);
+        return output;
+      },
+      { step: "initialize", priority: "high", name: "keelsonWatchCalls" },
+    );
+  };
   const arm = (moment: Armed["moment"]) => (operation: string, n: number) => {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
     const add = (act: Armed["act"]) => void armed.push({ moment, operation, call: (calls[operation] ?? 0) + n, act });
@@ -66,5 +79,5 @@ export function watchCalls(database: Database): { readonly calls: Record<string,
       },
     };
   };
-  return { calls, faults: { before: arm("before"), after: arm("after") } };
+  return { calls, watch, faults: { before: arm("before"), after: arm("after") } };
 }

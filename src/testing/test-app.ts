@@ -21,7 +21,7 @@ import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import { identify, nameHandler, runInScope } from "../middleware/scope.ts";
-import { type Faults, watchCalls } from "./faults.ts";
+import { createCallWatch, type Faults } from "./faults.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import { putParameters } from "./test-parameters.ts";
 
@@ -72,7 +72,7 @@ export interface TestApp {
   };
   /** The log records so far, parsed. */
   readonly logs: readonly Readonly<Record<string, unknown>>[];
-  /** The store calls so far, by operation: `{ BatchGetItem: 2 }`. */
+  /** The calls of the store and of SSM so far, by operation: `{ BatchGetItem: 2 }`; making tables does not count. */
   readonly calls: Readonly<Record<string, number>>;
   readonly clock: TestClock;
   readonly faults: Faults;
@@ -86,6 +86,8 @@ export interface TestApp {
 export interface TestAppOptions {
   /** Parameters of SSM, by name, there before the server reads them. Default none. */
   readonly parameters?: Readonly<Record<string, string>>;
+  /** The same, as SecureStrings: a key ring, for example. Default none. */
+  readonly secureParameters?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -95,10 +97,14 @@ export interface TestAppOptions {
  * const app = await startTestApp(server);
  * const response = await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } });
  */
-export async function startTestApp(server: Server, { parameters = {} }: TestAppOptions = {}): Promise<TestApp> {
+export async function startTestApp(
+  server: Server,
+  { parameters = {}, secureParameters = {} }: TestAppOptions = {},
+): Promise<TestApp> {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   try {
-    await putParameters(stack, parameters);
+    await putParameters(stack, parameters, "String");
+    await putParameters(stack, secureParameters, "SecureString");
     return await startOn(stack, server);
   } catch (error) {
     await stack.close();
@@ -112,18 +118,24 @@ async function startOn(stack: EmbeddedStack, server: Server): Promise<TestApp> {
   const logs: Record<string, unknown>[] = [];
   const secret = state.options.auth?.secret ?? randomBytes(32).toString("base64url");
   const { jwks: _replaced, ...auth } = { ...state.options.auth, secret };
+  const { calls, faults, watch } = createCallWatch();
   const variables = { LOG_LEVEL: "debug", ...stack.env };
   const runtime = createRuntime(server, {
     variables,
     clock,
     auth,
+    developmentSecret: secret,
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
-    openAdapters: () => openChecked(runtime, variables, "create"),
+    openAdapters: async () => {
+      const opened = await openChecked(runtime, variables, "create");
+      watch(opened.database);
+      if (opened.parameters !== undefined) watch(opened.parameters);
+      return opened;
+    },
   });
   state.started = true;
   await server.ready();
   const adapters = await runtime.adapters();
-  const { calls, faults } = watchCalls(adapters.database);
   const rowsDatabase = await openDatabase({
     endpoint: stack.endpoint,
     region: stack.env["AWS_REGION"],

@@ -1,7 +1,13 @@
 import type { EmbeddedStack } from "../embedded/index.ts";
 
 /** Puts parameters into the SSM of a stack. */
-export async function putParameters(stack: EmbeddedStack, parameters: Readonly<Record<string, string>>): Promise<void> {
+export async function putParameters(
+  stack: EmbeddedStack,
+  parameters: Readonly<Record<string, string>>,
+  type: "String" | "SecureString",
+): Promise<void> {
+  const entries = Object.entries(parameters);
+  if (entries.length === 0) return;
   const { PutParameterCommand, SSMClient } = await import("@aws-sdk/client-ssm");
   const client = new SSMClient({
     endpoint: stack.endpoint,
@@ -9,8 +15,8 @@ export async function putParameters(stack: EmbeddedStack, parameters: Readonly<R
     credentials: { accessKeyId: "embedded", secretAccessKey: "embedded" },
   });
   try {
-    for (const [Name, Value] of Object.entries(parameters)) {
-      await client.send(new PutParameterCommand({ Name, Value, Type: "String" }));
+    for (const [Name, Value] of entries) {
+      await client.send(new PutParameterCommand({ Name, Value, Type: type }));
     }
   } finally {
     client.destroy();

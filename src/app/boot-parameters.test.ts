@@ -33,6 +33,8 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
             if (answer instanceof Error) throw answer;
             return answer ?? [];
           },
+          get: async () => undefined,
+          middlewareStack: {} as never,
           close: () => {},
         },
         close: async () => {
@@ -128,7 +130,7 @@ test("without a path of SSM nothing is read", async () => {
       database: {} as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
-      parameters: { read, close: () => {} },
+      parameters: { read, get: read, middlewareStack: {} as never, close: () => {} },
       close: async () => {},
     }),
   });

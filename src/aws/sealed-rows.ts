@@ -1,0 +1,83 @@
+import { isSealed } from "../config/sealed.ts";
+import type { ConfigStore, SealedRow } from "../config/store.ts";
+import type { Database } from "../context/pipeline-context.ts";
+
+/** How many items one call looks at: an interrupted rotation repeats no more than these. */
+const pageSize = 100;
+
+/** The sealed rows of the config table: found by a scan, replaced one by one. */
+export function dynamoSealedRows(database: Database, tableName: string): Pick<ConfigStore, "sealedRows" | "reseal"> {
+  return {
+    sealedRows: async (from) => {
+      const { ScanCommand } = await import("@aws-sdk/lib-dynamodb");
+      const start = from === undefined ? undefined : startKey(from);
+      const {
+        Items = [],
+        ScannedCount = 0,
+        LastEvaluatedKey,
+      } = await database.send(
+        new ScanCommand({
+          TableName: tableName,
+          Limit: pageSize,
+          ConsistentRead: true,
+          FilterExpression: "begins_with(pk, :rows) AND attribute_exists(#value.#sealed)",
+          ExpressionAttributeNames: { "#value": "value", "#sealed": "sealed" },
+          ExpressionAttributeValues: { ":rows": "config#" },
+          ...(start === undefined ? {} : { ExclusiveStartKey: start }),
+        }),
+      );
+      return {
+        rows: Items.flatMap(sealedRow),
+        scanned: ScannedCount,
+        ...(LastEvaluatedKey === undefined ? {} : { next: cursorOf(LastEvaluatedKey) }),
+      };
+    },
+    reseal: async ({ address, version, value: { key } }, value) => {
+      const { UpdateCommand } = await import("@aws-sdk/lib-dynamodb");
+      const seen = version === undefined ? "attribute_not_exists(version)" : "version = :version";
+      try {
+        await database.send(
+          new UpdateCommand({
+            TableName: tableName,
+            Key: { pk: address.partition, sk: address.key },
+            UpdateExpression: "SET #value = :value",
+            ConditionExpression: `${seen} AND #value.#key = :key`,
+            ExpressionAttributeNames: { "#value": "value", "#key": "key" },
+            ExpressionAttributeValues: {
+              ":value": value,
+              ":key": key,
+              ...(version === undefined ? {} : { ":version": version }),
+            },
+          }),
+        );
+        return true;
+      } catch (error) {
+        const isOvertaken =
+          error instanceof Error && ["ConditionalCheckFailedException", "TransactionConflictException"].includes(error.name);
+        if (!isOvertaken) throw error;
+        return false;
+      }
+    },
+  };
+}
+
+function sealedRow({ pk, sk, version, value }: Record<string, unknown>): SealedRow[] {
+  if (!isSealed(value)) return [];
+  const address = { partition: String(pk), key: String(sk) };
+  return [{ address, version: typeof version === "number" ? version : undefined, value }];
+}
+
+function cursorOf({ pk, sk }: Record<string, unknown>): string {
+  return Buffer.from(JSON.stringify([pk, sk])).toString("base64url");
+}
+
+/** @throws TypeError for a text that is no cursor. */
+function startKey(cursor: string): Record<string, unknown> {
+  try {
+    const [pk, sk] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
+    if (typeof pk === "string" && typeof sk === "string") return { pk, sk };
+  } catch {
+    // Told below, like any other text that is none.
+  }
+  throw new TypeError("rotateConfigKeys: `from` is not the `next` of an earlier progress");
+}

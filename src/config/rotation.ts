@@ -1,0 +1,81 @@
+import { AccessDeniedError } from "../errors/errors.ts";
+import { access, allows } from "../identity/access.ts";
+import { available, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
+import type { SealedRow } from "./store.ts";
+
+/** How far a rotation has come. */
+export interface RotationProgress {
+  /** The key of the ring that everything is sealed with. */
+  readonly activeKey: string;
+  /** Items of the table that were looked at. */
+  readonly scanned: number;
+  /** Rows that were sealed anew. */
+  readonly resealed: number;
+  /** Rows that somebody wrote meanwhile; the next run looks at them again. */
+  readonly overtaken: number;
+  /** Rows that do not open with any key of the ring; each is logged as `config.secret_locked`. */
+  readonly locked: number;
+  /** Where to go on with `from`; absent once the whole table was looked at. */
+  readonly next?: string;
+}
+
+/** Options of {@link rotateConfigKeys}. */
+export interface RotationOptions {
+  /** `next` of an earlier progress: goes on there. Default: the whole table. */
+  readonly from?: string | undefined;
+  /** Told after each page of the table; what it throws ends the run, and nothing is lost. */
+  readonly onProgress?: ((progress: RotationProgress) => void) | undefined;
+}
+
+/**
+ * Seals every stored secret of all tenants with the active key of the ring. It may be interrupted
+ * and started again at any time: what is sealed with the active key is left alone, each row is
+ * replaced only where nobody has written it meanwhile, and every row can be read all the while.
+ * The values, their versions and their history stay as they are.
+ *
+ * An earlier key of the ring is not used any more once a whole run has come back with `resealed`,
+ * `overtaken` and `locked` at 0, 10 seconds or more after the active key was changed.
+ *
+ * @throws AccessDeniedError without `access.systemAdmin`; PipelineError 501 `no_key_ring`;
+ * FrameworkError `config_unavailable` where the store or the key ring fails.
+ * @example
+ * const { resealed, locked } = await rotateConfigKeys(ctx, {
+ *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),
+ * });
+ */
+export async function rotateConfigKeys(
+  ctx: OperatorContext,
+  { from, onProgress }: RotationOptions = {},
+): Promise<RotationProgress> {
+  if (!allows(access.systemAdmin, ctx.user)) throw new AccessDeniedError("to rotate keys takes systemAdmin");
+  const session = openOperatorSession(ctx, { tenantId: undefined, userId: undefined });
+  const { store, cipher } = session;
+  const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
+  let next = from;
+  for (;;) {
+    const activeKey = await cipher.active();
+    const start = next;
+    const page = await available("read", () => store.sealedRows(start));
+    for (const row of page.rows) {
+      if (row.value.key === activeKey) continue;
+      counts[await resealRow(session, row)]++;
+    }
+    counts.scanned += page.scanned;
+    next = page.next;
+    const progress: RotationProgress = { activeKey, ...counts, ...(next === undefined ? {} : { next }) };
+    onProgress?.(progress);
+    if (next !== undefined) continue;
+    ctx.log.info("config.keys_rotated", { ...progress });
+    return progress;
+  }
+}
+
+async function resealRow({ store, cipher, log }: OperatorSession, row: SealedRow): Promise<"resealed" | "overtaken" | "locked"> {
+  const { partition, key } = row.address;
+  const value = await cipher.reseal(row.value, row.address);
+  if (value === undefined) {
+    log.warn("config.secret_locked", { partition, key, ringKey: row.value.key });
+    return "locked";
+  }
+  return (await available("written", () => store.reseal(row, value))) ? "resealed" : "overtaken";
+}

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import { type KeyRing, newRingKey, parseKeyRing } from "./key-ring.ts";
+import { createSecrets } from "./secrets.ts";
+
+const place = ["table", "partition", "key"];
+const keys = { k1: newRingKey(), k2: newRingKey() };
+const k1 = parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: keys.k1 } }));
+const both = parseKeyRing(JSON.stringify({ active: "k2", keys }));
+
+/** Secrets over a ring that is read as `stored` says at that moment. */
+function over(begin: KeyRing | undefined, stored: { ring?: KeyRing; error?: Error } = {}) {
+  const seen = { reads: 0, nowMs: 1_000_000 };
+  const load = async () => {
+    seen.reads += 1;
+    await Promise.resolve();
+    if (stored.ring === undefined) throw stored.error ?? new Error("SSM is down");
+    return stored.ring;
+  };
+  const secrets = createSecrets({ load, clock: { now: () => seen.nowMs } });
+  secrets.begin(begin);
+  return { secrets, seen, stored };
+}
+
+test("what is sealed opens again, and names the key that sealed it", async () => {
+  const { secrets, seen } = over(k1);
+  const sealed = await secrets.seal("hunter2", place);
+  expect(sealed.key).toBe("k1");
+  expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
+  expect(secrets.open(sealed, ["table", "elsewhere", "key"])).toMatchObject({ locked: expect.stringContaining("k1") });
+  expect(seen.reads).toBe(0);
+});
+
+test("for a key that the ring has not it is read again: once for all who wait, and at most every ten seconds", async () => {
+  const sealed = await over(both).secrets.seal("hunter2", place);
+  const { secrets, seen, stored } = over(k1, { ring: k1 });
+  expect(secrets.prepare(["k2"])).toBeUndefined();
+  expect(secrets.open(sealed, place)).toEqual({ locked: 'the key ring has no key "k2"' });
+
+  seen.nowMs += 10_000;
+  await Promise.all([secrets.prepare(["k2"]), secrets.prepare(["k1", "k2"]), secrets.prepare(["k2"])]);
+  expect(seen.reads).toBe(1);
+  expect(secrets.open(sealed, place)).toMatchObject({ locked: expect.any(String) });
+
+  stored.ring = both;
+  seen.nowMs += 9_999;
+  expect(secrets.prepare(["k2"])).toBeUndefined();
+  seen.nowMs += 1;
+  await secrets.prepare(["k2"]);
+  expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
+  expect(secrets.prepare(["k1", "k2"])).toBeUndefined();
+  expect(seen.reads).toBe(2);
+});
+
+test("a ring that cannot be read leaves the one that is known, for opening only", async () => {
+  const { secrets, seen, stored } = over(k1, { error: new Error("throttled") });
+  const sealed = await secrets.seal("hunter2", place);
+  seen.nowMs += 10_000;
+  await secrets.prepare(["k2"]);
+  expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
+  await expect(secrets.seal("new", place)).rejects.toMatchObject({
+    code: "config_unavailable",
+    status: 503,
+    cause: new Error("throttled"),
+  });
+
+  stored.ring = both;
+  seen.nowMs += 10_000;
+  expect((await secrets.seal("new", place)).key).toBe("k2");
+});
+
+test("it seals with a ring that is at most ten seconds old, whatever the clock does", async () => {
+  const { secrets, seen } = over(k1, { ring: both });
+  seen.nowMs += 9_999;
+  expect(await secrets.active()).toBe("k1");
+  seen.nowMs += 1;
+  expect(await Promise.all([secrets.active(), secrets.active()])).toEqual(["k2", "k2"]);
+  expect(seen.reads).toBe(1);
+  seen.nowMs -= 60_000;
+  expect(await secrets.active()).toBe("k2");
+  expect(seen.reads).toBe(2);
+});
+
+test("without a ring nothing is sealed, and nothing opens", async () => {
+  const { secrets } = over(undefined);
+  await expect(secrets.seal("hunter2", place)).rejects.toMatchObject({ status: 501, code: "no_key_ring" });
+  const sealed = await over(k1).secrets.seal("hunter2", place);
+  expect(secrets.prepare(["k1"])).toBeUndefined();
+  expect(secrets.open(sealed, place)).toEqual({ locked: "there is no key ring" });
+});
+
+test("a ring that cannot change is never asked for", async () => {
+  const clock = { now: () => 1_000_000 };
+  const secrets = createSecrets({ clock });
+  secrets.begin(k1);
+  clock.now = () => 9_000_000;
+  expect((await secrets.seal("hunter2", place)).key).toBe("k1");
+  expect(secrets.prepare(["k2"])).toBeUndefined();
+});
