@@ -1,6 +1,7 @@
 import { isSealed } from "../config/sealed.ts";
 import type { ConfigStore, SealedRow } from "../config/store.ts";
 import type { Database } from "../context/pipeline-context.ts";
+import { ValidationError } from "../errors/errors.ts";
 
 /** How many items one call looks at: an interrupted rotation repeats no more than these. */
 const pageSize = 100;
@@ -71,7 +72,7 @@ function cursorOf({ pk, sk }: Record<string, unknown>): string {
   return Buffer.from(JSON.stringify([pk, sk])).toString("base64url");
 }
 
-/** @throws TypeError for a text that is no cursor. */
+/** @throws ValidationError for a text that is no cursor. */
 function startKey(cursor: string): Record<string, unknown> {
   try {
     const [pk, sk] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
@@ -79,5 +80,5 @@ function startKey(cursor: string): Record<string, unknown> {
   } catch {
     // Told below, like any other text that is none.
   }
-  throw new TypeError("rotateConfigKeys: `from` is not the `next` of an earlier progress");
+  throw new ValidationError([{ field: "from", error: "is not the `next` of an earlier progress" }]);
 }

@@ -36,8 +36,8 @@ export interface RotationOptions {
  * An earlier key of the ring is not used any more once a whole run has come back with `resealed`,
  * `overtaken` and `locked` at 0, 10 seconds or more after the active key was changed.
  *
- * @throws AccessDeniedError without `access.systemAdmin`; PipelineError 501 `no_key_ring`;
- * FrameworkError `config_unavailable` where the store or the key ring fails.
+ * @throws AccessDeniedError without `access.systemAdmin`; ValidationError for a `from` that is none;
+ * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` where the store or the key ring fails.
  * @example
  * const { resealed, locked } = await rotateConfigKeys(ctx, {
  *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),
