@@ -136,3 +136,108 @@ test("without a path of SSM nothing is read", async () => {
   });
   await expect(runtime.adapters()).resolves.toBeDefined();
 });
+
+const secretive = defineFeature("secretive", (r) => {
+  r.config({ keys: { token: createTenantConfig("text", { encrypted: true }) } });
+});
+
+/** A runtime whose key ring is what SSM has at `/ring`, as the answers say, the last for ever. */
+function ringOver({ production = false, path = false }, ...answers: (ConfigParameter | undefined | Error)[]) {
+  let gets = 0;
+  let nowMs = 1_000_000;
+  const lines: string[] = [];
+  const server = buildServer({
+    features: [secretive],
+    keyRing: { parameter: "/ring" },
+    environment: production ? "production" : "development",
+    ...(path ? { ssm: { path: "/app" } } : {}),
+  });
+  const runtime = createRuntime(server, {
+    variables: {},
+    clock: { now: () => nowMs },
+    developmentSecret: "the secret of development, long enough",
+    write: (line) => lines.push(line),
+    openAdapters: async () => ({
+      database: {} as never,
+      configRows: { read: async () => [] },
+      configStore: {} as never,
+      parameters: {
+        read: async () => [{ name: "/app/none/such", value: "1", secure: false }],
+        get: async () => {
+          const answer = answers[Math.min(gets++, answers.length - 1)];
+          if (answer instanceof Error) throw answer;
+          return answer;
+        },
+        middlewareStack: {} as never,
+        close: () => {},
+      },
+      close: async () => {},
+    }),
+  });
+  const advance = (ms: number) => {
+    nowMs += ms;
+  };
+  return { server, runtime, lines, advance };
+}
+
+const key = Buffer.alloc(32, 7).toString("base64");
+const ringOf = (value: string, secure = true): ConfigParameter => ({ name: "/ring", value, secure });
+const sound = ringOf(JSON.stringify({ active: "k1", keys: { k1: key } }));
+
+test("the key ring is read at the start, and where it is missing development makes one", async () => {
+  const read = ringOver({ production: true }, sound);
+  await read.server.ready();
+  expect(await read.runtime.cipher.active()).toBe("k1");
+  const made = ringOver({}, undefined);
+  await made.server.ready();
+  expect(await made.runtime.cipher.active()).toBe("development");
+});
+
+test.each([
+  ["missing", undefined, "key-ring-missing"],
+  ["readable", ringOf(sound.value, false), "key-ring-readable"],
+  ["not valid", ringOf(`{"active":"k1","keys":{"k1":"${key}x"}}`), "key-ring-invalid"],
+])(
+  "in production a key ring that is %s is 503 with its problem as cause, and the keys are in no message",
+  async (_case, answer, rule) => {
+    const { server } = ringOver({ production: true, path: true }, answer);
+    const failure = await server.ready().catch((error: Error) => error);
+    expect(failure).toMatchObject({
+      code: "config_unavailable",
+      cause: { problems: [{ rule: "parameter-unknown" }, { key: "/ring", rule }] },
+    });
+    expect(String((failure as Error).cause)).not.toContain(key);
+  },
+);
+
+test("a ring that is not valid any more fails what has to be sealed, and is read again ten seconds later", async () => {
+  const { server, runtime, advance } = ringOver({ production: true }, sound, ringOf("{}"), sound);
+  await server.ready();
+  advance(10_000);
+  await expect(runtime.cipher.active()).rejects.toMatchObject({ code: "config_unavailable", cause: { name: "BootError" } });
+  advance(10_000);
+  expect(await runtime.cipher.active()).toBe("k1");
+});
+
+test("a server in production with encrypted keys and without a ring says so at its start", async () => {
+  const started = async (features: readonly ReturnType<typeof defineFeature>[]) => {
+    const lines: string[] = [];
+    const server = buildServer({ features: [...features], environment: "production" });
+    const runtime = createRuntime(server, {
+      variables: {},
+      write: (line) => lines.push(line),
+      openAdapters: async () => ({
+        database: {} as never,
+        configRows: { read: async () => [] },
+        configStore: {} as never,
+        close: async () => {},
+      }),
+    });
+    await runtime.adapters();
+    return lines.map((line) => JSON.parse(line) as object);
+  };
+  expect(await started([secretive])).toMatchObject([
+    { level: "warn", msg: "config.no_key_ring", keys: ["secretive:config:token"] },
+  ]);
+  expect(await started([hello])).toEqual([]);
+});

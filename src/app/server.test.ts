@@ -131,6 +131,7 @@ test("sound options are no problem", () => {
     environment: "test",
     dynamodb: { prefix: "my-app", endpoint: "http://127.0.0.1:8000" },
     ssm: { path: "/app/production" },
+    keyRing: { parameter: "/app/key-ring" },
     log: { level: "warn", redact: ["user.email", "*.card"], powertools: new PowertoolsLogger() },
     limits: { bodyBytes: 0 },
     auth: { secret: "s".repeat(32) },
@@ -144,6 +145,11 @@ test("sound options are no problem", () => {
   for (const ssm of [{}, { path: "/" }, { path: "app" }, { path: "/app/" }, { path: "/a b" }, { path: "/a".repeat(14) }, 7]) {
     expect(problemsOf({ features: [], ssm })).toHaveLength(1);
   }
+  for (const keyRing of [{}, { parameter: "" }, { parameter: "a b" }, { parameter: "/app/" }, { parameter: 7 }, 7]) {
+    expect(problemsOf({ features: [], keyRing })).toHaveLength(1);
+  }
+  const below = { ssm: { path: "/app" }, keyRing: { parameter: "/app/key-ring" } };
+  expect(problemsOf({ features: [], ...below })).toMatchObject([{ key: "keyRing.parameter", rule: "key-ring-path" }]);
 });
 
 test.each([
@@ -216,6 +222,9 @@ test("something that is no server is refused by name", () => {
 test("a server is ready at once while it has nothing to load", async () => {
   await expect(buildServer({ features: [] }).ready()).resolves.toBeUndefined();
   await expect(buildServer({ features: [], ssm: { path: "/app" } }).ready()).rejects.toThrow(/no host says where SSM is/);
+  await expect(buildServer({ features: [], keyRing: { parameter: "/ring" } }).ready()).rejects.toThrow(
+    /no host says where SSM is/,
+  );
 });
 
 /** A feature as plain JavaScript may declare it. */

@@ -9,10 +9,7 @@ import { openParameters } from "./ssm.ts";
 /** Opens the adapters of an AWS account, or of the emulator that the environment names. */
 export async function openAwsAdapters(runtime: Runtime, variables: Variables): Promise<Adapters> {
   const { dynamodb, ssm, keyRing } = runtime.server.options;
-  const account = {
-    region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined,
-    ...credentialsOf(variables),
-  };
+  const account = accountOf(variables);
   const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? dynamoDbEndpoint(variables), ...account });
   const needsParameters = ssm !== undefined || keyRing !== undefined;
   const parameters = needsParameters ? await openParameters({ endpoint: ssmEndpoint(variables), ...account }) : undefined;
@@ -26,6 +23,11 @@ export async function openAwsAdapters(runtime: Runtime, variables: Variables): P
       parameters?.close();
     },
   };
+}
+
+/** Region and credentials of the environment. */
+export function accountOf(variables: Variables) {
+  return { region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined, ...credentialsOf(variables) };
 }
 
 /** The endpoint that the environment names, as the SDK reads it; `undefined` for AWS's own. */

@@ -1,22 +1,12 @@
 import type { Database } from "../context/pipeline-context.ts";
-
-/** Where DynamoDB is, where that is not AWS's own endpoint of the region. */
-export interface DynamoDbOptions {
-  readonly endpoint?: string | undefined;
-  readonly region?: string | undefined;
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
-}
+import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 /** Opens a DynamoDB document client. The SDK is loaded here, and only here. */
-export async function openDatabase({ endpoint, region, credentials }: DynamoDbOptions): Promise<Database> {
+export async function openDatabase(options: ClientOptions): Promise<Database> {
   const [{ DynamoDBClient }, { DynamoDBDocumentClient }] = await Promise.all([
     import("@aws-sdk/client-dynamodb"),
     import("@aws-sdk/lib-dynamodb"),
   ]);
-  const client = new DynamoDBClient({
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(credentials === undefined ? {} : { credentials }),
-  });
+  const client = new DynamoDBClient(clientOptions(options));
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
 }

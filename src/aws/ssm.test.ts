@@ -31,7 +31,7 @@ async function reader(
     ...times,
   });
   opened.push(parameters);
-  return { read: () => parameters.read("/app"), calls: () => calls };
+  return { read: () => parameters.read("/app"), get: () => parameters.get("/ring"), calls: () => calls };
 }
 
 const say = (response: ServerResponse, status: number, body: object | string) =>
@@ -106,4 +106,21 @@ test("an SSM that never answers, and one whose pages never end, are given up in 
     totalMs: 200,
   });
   await expect(endless.read()).rejects.toThrow("no complete answer within 200 ms");
+});
+
+test("one parameter is read by its name; one that is not there is undefined, and a failure is named", async () => {
+  const found = await reader((response) =>
+    say(response, 200, { Parameter: { Name: "/ring", Value: "1", Type: "SecureString" } }),
+  );
+  expect(await found.get()).toEqual({ name: "/ring", value: "1", secure: true });
+  const odd = await reader((response) => say(response, 200, {}));
+  expect(await odd.get()).toBeUndefined();
+  const missing = await reader((response) => say(response, 400, { __type: "ParameterNotFound" }));
+  expect(await missing.get()).toBeUndefined();
+  const denied = await reader((response) => say(response, 400, { __type: "AccessDeniedException" }));
+  await expect(denied.get()).rejects.toThrow(
+    "The SSM parameter /ring cannot be read: AccessDeniedException after the SDK's retries",
+  );
+  const silent = await reader(() => {}, { attemptMs: 100_000, totalMs: 50 });
+  await expect(silent.get()).rejects.toThrow("no complete answer within 50 ms");
 });

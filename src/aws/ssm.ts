@@ -1,5 +1,6 @@
 import type { Parameter, SSMClient } from "@aws-sdk/client-ssm";
 import type { ConfigParameter } from "../config/parameters.ts";
+import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 /** Reads parameters; every page, decrypted. */
 export interface ParameterReader {
@@ -12,11 +13,8 @@ export interface ParameterReader {
   close(): void;
 }
 
-/** Where SSM is, where that is not AWS's own endpoint of the region. */
-export interface SsmOptions {
-  readonly endpoint?: string | undefined;
-  readonly region?: string | undefined;
-  readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+/** How parameters are read. */
+export interface SsmOptions extends ClientOptions {
   /** How long one attempt of a call may take, in milliseconds. Default 2,000. */
   readonly attemptMs?: number;
   /** How long everything may take, retries and pages included, in milliseconds. Default 10,000. */
@@ -25,12 +23,10 @@ export interface SsmOptions {
 
 /** Opens a reader of SSM Parameter Store. The SDK is loaded here, and only here. */
 export async function openParameters(options: SsmOptions): Promise<ParameterReader> {
-  const { endpoint, region, credentials, attemptMs = 2_000, totalMs = 10_000 } = options;
+  const { attemptMs = 2_000, totalMs = 10_000 } = options;
   const { GetParameterCommand, paginateGetParametersByPath, SSMClient } = await import("@aws-sdk/client-ssm");
   const client = new SSMClient({
-    ...(endpoint === undefined ? {} : { endpoint }),
-    ...(region === undefined ? {} : { region }),
-    ...(credentials === undefined ? {} : { credentials }),
+    ...clientOptions(options),
     requestHandler: { connectionTimeout: attemptMs, requestTimeout: attemptMs, throwOnRequestTimeout: true },
   });
   const unreadable = (what: string, late: AbortSignal, error: unknown) => {
@@ -62,7 +58,7 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
       try {
         const command = new GetParameterCommand({ Name: name, WithDecryption: true });
         const { Parameter } = await client.send(command, { abortSignal: late });
-        return parameterOf(Parameter ?? {});
+        return Parameter && parameterOf(Parameter);
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
         throw unreadable(`The SSM parameter ${name}`, late, error);

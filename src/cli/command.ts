@@ -28,10 +28,18 @@ Options:
   --audience <text>           the server's auth.audience, where it has one
   --help                      print this text
 
-The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.`;
+The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.
+
+keelson key-ring --help tells of the other command: it changes the key ring of encrypted keys.`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const [first] = args;
+  if (first === "key-ring") {
+    // Loaded here: a token needs nothing of AWS.
+    const { runKeyRingCommand } = await import("./key-ring-command.ts");
+    return runKeyRingCommand(args.slice(1), context);
+  }
   let options: Omit<TokenOptions, "secret"> | undefined;
   try {
     options = parseCommand(args);
@@ -94,8 +102,9 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   });
   if (values.help) return undefined;
   const [command, ...more] = positionals;
-  if (command === undefined) throw new TypeError("no command is given; say keelson token");
-  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; say keelson token`);
+  if (command === undefined) throw new TypeError("no command is given; say keelson token or keelson key-ring");
+  if (command !== "token")
+    throw new TypeError(`there is no command ${JSON.stringify(command)}; say keelson token or keelson key-ring`);
   if (more.length > 0)
     throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
   const { issuer, audience } = values;

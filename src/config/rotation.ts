@@ -1,5 +1,6 @@
 import { AccessDeniedError } from "../errors/errors.ts";
 import { access, allows } from "../identity/access.ts";
+import type { Logger } from "../log/logger.ts";
 import { available, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
 import type { SealedRow } from "./store.ts";
 
@@ -43,13 +44,19 @@ export interface RotationOptions {
  *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),
  * });
  */
-export async function rotateConfigKeys(
-  ctx: OperatorContext,
-  { from, onProgress }: RotationOptions = {},
-): Promise<RotationProgress> {
+export async function rotateConfigKeys(ctx: OperatorContext, options: RotationOptions = {}): Promise<RotationProgress> {
   if (!allows(access.systemAdmin, ctx.user)) throw new AccessDeniedError("to rotate keys takes systemAdmin");
-  const session = openOperatorSession(ctx, { tenantId: undefined, userId: undefined });
-  const { store, cipher } = session;
+  const progress = await rotateRows(openOperatorSession(ctx, { tenantId: undefined, userId: undefined }), options);
+  ctx.log.info("config.keys_rotated", { ...progress });
+  return progress;
+}
+
+/** What a rotation works on. */
+export type Rotation = Pick<OperatorSession, "store" | "cipher"> & { readonly log: Pick<Logger, "warn"> };
+
+/** The same without a caller. @throws as {@link rotateConfigKeys}. */
+export async function rotateRows(rotation: Rotation, { from, onProgress }: RotationOptions): Promise<RotationProgress> {
+  const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
   for (;;) {
@@ -58,19 +65,17 @@ export async function rotateConfigKeys(
     const page = await available("read", () => store.sealedRows(start));
     for (const row of page.rows) {
       if (row.value.key === activeKey) continue;
-      counts[await resealRow(session, row)]++;
+      counts[await resealRow(rotation, row)]++;
     }
     counts.scanned += page.scanned;
     next = page.next;
     const progress: RotationProgress = { activeKey, ...counts, ...(next === undefined ? {} : { next }) };
     onProgress?.(progress);
-    if (next !== undefined) continue;
-    ctx.log.info("config.keys_rotated", { ...progress });
-    return progress;
+    if (next === undefined) return progress;
   }
 }
 
-async function resealRow({ store, cipher, log }: OperatorSession, row: SealedRow): Promise<"resealed" | "overtaken" | "locked"> {
+async function resealRow({ store, cipher, log }: Rotation, row: SealedRow): Promise<"resealed" | "overtaken" | "locked"> {
   const { partition, key } = row.address;
   const value = await cipher.reseal(row.value, row.address);
   if (value === undefined) {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
+import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks, type CodeBlock, codeBlocks, placeOf, root } from "./markdown.ts";
 
@@ -64,11 +65,19 @@ test("every sh line is a command that is there", () => {
   expect(unknown).toEqual([]);
 });
 
+/** A command of the package, with an action and options that its usage has. */
+function isCommand([command, action, ...options]: readonly string[]): boolean {
+  if (command !== "key-ring") return false;
+  const names = [`  ${action} `, ...options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `)];
+  return names.every((name) => keyRingUsage.includes(name));
+}
+
 const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };
 
 function isKnown([program, ...words]: readonly string[], block: CodeBlock): boolean {
   const [first = "", second = ""] = words.filter((word) => !word.startsWith("-"));
   if (program === "npm") return first === "ci" || first in scripts || (first === "run" && second in scripts);
+  if (program === "npx" && words[0] === "keelson") return isCommand(words.slice(1));
   // A Node of the repository runs a file of it, or one that the document gives, with an environment file that is there.
   if (program !== "npx" || first !== "node") return false;
   const envFile = words.map((word) => /^--env-file=(.*)/.exec(word)?.[1]).find((path) => path !== undefined);

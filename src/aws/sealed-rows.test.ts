@@ -1,0 +1,51 @@
+import { expect, test, vi } from "vitest";
+import { dynamoSealedRows } from "./sealed-rows.ts";
+
+const value = { sealed: 1, key: "k1", data: new Uint8Array(40) } as const;
+const row = { address: { partition: "config#tenant#acme", key: "files:config:secret" }, version: 3, value };
+const over = (send: () => Promise<unknown>) => dynamoSealedRows({ send } as never, "rows");
+
+test("a row is replaced only where it still has the version and the key that were seen", async () => {
+  const send = vi.fn(async (_command: { input: object }) => ({}));
+  const rows = dynamoSealedRows({ send } as never, "rows");
+  expect(await rows.reseal(row, { ...value, key: "k2" })).toBe(true);
+  expect(await rows.reseal({ ...row, version: undefined }, { ...value, key: "k2" })).toBe(true);
+  expect(send.mock.calls.map(([{ input }]) => input)).toMatchObject([
+    {
+      ConditionExpression: "version = :version AND #value.#key = :key",
+      ExpressionAttributeValues: { ":version": 3, ":key": "k1" },
+    },
+    { ConditionExpression: "attribute_not_exists(version) AND #value.#key = :key" },
+  ]);
+});
+
+test.each([
+  ["ConditionalCheckFailedException", true],
+  ["TransactionConflictException", true],
+  ["ThrottlingException", false],
+])("%s is another write's: %s", async (name, isOvertaken) => {
+  const error = Object.assign(new Error("refused"), { name });
+  const resealing = over(() => Promise.reject(error)).reseal(row, value);
+  if (isOvertaken) expect(await resealing).toBe(false);
+  else await expect(resealing).rejects.toBe(error);
+});
+
+test("what only looks sealed is passed over, a row without a sound version is taken, and an empty answer is the end", async () => {
+  const Items = [
+    { pk: "config#system", sk: "a", value, version: 1 },
+    { pk: "config#system", sk: "b", value, version: "1" },
+    { pk: "config#system", sk: "c", value: { sealed: 7 }, version: 1 },
+  ];
+  expect((await over(async () => ({ Items, ScannedCount: 9 })).sealedRows(undefined)).rows).toMatchObject([
+    { address: { key: "a" }, version: 1 },
+    { address: { key: "b" }, version: undefined },
+  ]);
+  expect(await over(async () => ({})).sealedRows(undefined)).toEqual({ rows: [], scanned: 0 });
+});
+
+test.each(["", "%", "W10", Buffer.from("[1,2]").toString("base64url"), Buffer.from('["a"]').toString("base64url")])(
+  "the cursor %j is refused",
+  async (cursor) => {
+    await expect(over(async () => ({})).sealedRows(cursor)).rejects.toMatchObject({ fields: [{ field: "from" }] });
+  },
+);
