@@ -26,6 +26,7 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
         database: {} as never,
         configRows: { read: async () => [] },
         configStore: {} as never,
+        claims: {} as never,
         parameters: {
           read: async (path) => {
             const answer = answers[Math.min(seen.reads.length, answers.length - 1)];
@@ -130,6 +131,7 @@ test("without a path of SSM nothing is read", async () => {
       database: {} as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
+      claims: {} as never,
       parameters: { read, get: read, middlewareStack: {} as never, close: () => {} },
       close: async () => {},
     }),
@@ -161,6 +163,7 @@ function ringOver({ production = false, path = false }, ...answers: (ConfigParam
       database: {} as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
+      claims: {} as never,
       parameters: {
         read: async () => [{ name: "/app/none/such", value: "1", secure: false }],
         get: async () => {
@@ -230,6 +233,7 @@ test("a server in production with encrypted keys and without a ring says so at i
         database: {} as never,
         configRows: { read: async () => [] },
         configStore: {} as never,
+        claims: {} as never,
         close: async () => {},
       }),
     });

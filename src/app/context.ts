@@ -4,7 +4,7 @@ import type { ConfigKeyHandle } from "../config/declaration.ts";
 import type { RowView } from "../config/key-rows.ts";
 import { type OperatorSession, operatorSession } from "../config/operator-session.ts";
 import { type ConfigSession, configSession } from "../config/resolver.ts";
-import type { PipelineContext, RequestView } from "../context/pipeline-context.ts";
+import type { CommitItem, PipelineContext, RequestView } from "../context/pipeline-context.ts";
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
@@ -19,7 +19,12 @@ export interface ContextFacts {
   readonly handler: string;
   readonly signal?: AbortSignal | undefined;
   readonly request?: RequestView | undefined;
+  /** Commits the run; absent in a query. */
+  readonly commit?: CommitResult | undefined;
 }
+
+/** Commits items with what a handler returns. */
+export type CommitResult = (items: readonly CommitItem[], result: unknown) => Promise<void>;
 
 /** Makes the `ctx` of one request (specification 2.6). The adapters are open. */
 export function createContext(runtime: Runtime, adapters: Adapters, facts: ContextFacts): PipelineContext {
@@ -104,6 +109,11 @@ function openSession(runtime: Runtime, adapters: Adapters, facts: ContextFacts):
         const result = await invoke(declaration, ctx, await acceptInput(declaration, input), runtime.environment);
         // Safe: the query's own declaration promises this type; outside production it was checked.
         return (isReply(result) ? result.body : result) as never;
+      },
+      commit: async (items, result) => {
+        if (facts.commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
+        await facts.commit(items, result);
+        return result;
       },
       ...(facts.signal === undefined ? {} : { signal: facts.signal }),
       ...(facts.request === undefined ? {} : { request: facts.request }),

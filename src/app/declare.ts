@@ -4,8 +4,10 @@ import { configKeyId } from "../config/key-id.ts";
 import type { RegisteredConfigKey } from "../config/validators.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { BodyKind } from "../http/message.ts";
+import { ownHeaders } from "../http/response.ts";
 import { parseRoute, reservedPath } from "../http/route.ts";
 import { isAccessRule } from "../identity/access.ts";
+import { isOnceBy } from "../once/write-id.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { reservedTables, type TableDeclaration } from "./table.ts";
 
@@ -88,7 +90,7 @@ export function handler(
   unknownOptions(
     fullName,
     given,
-    ["input", "output", "handler", "route", "access", ...(kind === "write" ? ["body"] : [])],
+    ["input", "output", "handler", "route", "access", ...(kind === "write" ? ["body", "once", "replay", "replayHeaders"] : [])],
     report,
   );
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(name)) {
@@ -109,6 +111,7 @@ export function handler(
     problem("body-kind", `\`body\` is ${JSON.stringify(given["body"])}`, "use json, form, text or bytes");
   }
   routeProblems(kind, given, problem);
+  repeatProblems(given, problem);
   return {
     kind,
     feature,
@@ -119,8 +122,26 @@ export function handler(
     route: given["route"] as string | undefined,
     access: given["access"] as HandlerDeclaration["access"],
     body: (given["body"] as BodyKind | undefined) ?? "json",
+    once: given["once"] as HandlerDeclaration["once"],
+    replay: given["replay"] as HandlerDeclaration["replay"],
+    replayHeaders: ((given["replayHeaders"] as readonly string[] | undefined) ?? []).map((name) => String(name).toLowerCase()),
     run: given["handler"] as HandlerDeclaration["run"],
   };
+}
+
+function repeatProblems(options: RawOptions, problem: (rule: string, message: string, fix: string) => void): void {
+  const { once, replay, replayHeaders } = options;
+  if (once !== undefined && !isOnceBy(once)) {
+    problem("once", `\`once\` is ${JSON.stringify(once)}`, 'use "either", "idempotency-key" or false');
+  }
+  if (replay !== undefined && replay !== "encrypted") {
+    problem("replay", `\`replay\` is ${JSON.stringify(replay)}`, 'use "encrypted", or leave it out');
+  }
+  if (replayHeaders === undefined) return;
+  const isList = Array.isArray(replayHeaders) && replayHeaders.every((name) => typeof name === "string" && name !== "");
+  if (!isList || replayHeaders.some((name) => ownHeaders.includes(name.toLowerCase()))) {
+    problem("replay-headers", "`replayHeaders` is not a list of headers that a reply can set", "name them, without Set-Cookie");
+  }
 }
 
 function routeProblems(

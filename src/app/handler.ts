@@ -3,6 +3,7 @@ import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { BodyKind } from "../http/message.ts";
 import type { Reply } from "../http/reply.ts";
 import type { AccessRule } from "../identity/access.ts";
+import type { OnceBy } from "../once/write-id.ts";
 
 /** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;
@@ -36,10 +37,21 @@ export type QueryOptions<Input extends StandardSchemaV1, Output, Result> = Handl
 
 /** How a write is declared: its route is a POST, PUT, PATCH or DELETE. */
 export type WriteOptions<Input extends StandardSchemaV1, Output, Result> = HandlerOptions<Input, Output, Result> &
+  Repeats &
   (
     | (Routed & { /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind })
     | (Unrouted & { readonly body?: never })
   );
+
+/** What becomes of a write that is sent again (specification 6.6). */
+interface Repeats {
+  /** Which ID of the client makes it happen once. Default: the server's `once.key`. */
+  readonly once?: OnceBy;
+  /** `encrypted`: its stored answer is sealed with the key ring. Default: stored as it is. */
+  readonly replay?: "encrypted";
+  /** Headers that a repeat gets too, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  readonly replayHeaders?: readonly string[];
+}
 
 /** A handler as the registry keeps it: its types are checked where it is declared. */
 export interface HandlerDeclaration {
@@ -52,5 +64,10 @@ export interface HandlerDeclaration {
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
+  /** How its repeats are known; `undefined` where the server says. */
+  readonly once?: OnceBy | undefined;
+  readonly replay?: "encrypted" | undefined;
+  /** In lower case. */
+  readonly replayHeaders?: readonly string[];
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
 }

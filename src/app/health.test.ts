@@ -23,7 +23,7 @@ test("a service without checks is ready, and 503 once it drains", async () => {
   const { ask, runtime, live } = health({});
 
   expect(await ask()).toMatchObject({ status: 200, body: { status: "ready", state: "running", checks: {} } });
-  runtime.lifecycle.state = "draining";
+  runtime.lifecycle.drain();
   expect(await ask()).toMatchObject({ status: 503, body: { status: "unavailable", state: "draining" } });
   expect(await live()).toEqual({ status: "live" });
 });

@@ -17,7 +17,7 @@ export async function invoke(
   environment: Environment,
 ): Promise<unknown> {
   const result = await declaration.run(ctx, input);
-  if (declaration.output !== undefined && environment !== "production") await checkOutput(declaration, result);
+  if (environment !== "production") await checkOutput(declaration, result);
   return result;
 }
 
@@ -26,7 +26,12 @@ export function acceptInput(declaration: HandlerDeclaration, input: unknown): un
   return validateInput(declaration.input, input);
 }
 
-async function checkOutput(declaration: HandlerDeclaration, result: unknown): Promise<void> {
+/**
+ * Holds a result against the `output` schema of its handler.
+ *
+ * @throws Error where it does not fit, naming the handler and the paths.
+ */
+export async function checkOutput(declaration: HandlerDeclaration, result: unknown): Promise<void> {
   const value = isReply(result) ? result.body : result;
   const outcome = await declaration.output?.["~standard"].validate(value);
   if (outcome?.issues === undefined) return;

@@ -4,6 +4,7 @@ import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import type { LogLevel } from "../log/logger.ts";
 import type { PowertoolsLogger } from "../log/server-logger.ts";
+import { isOnceBy, type OnceBy } from "../once/write-id.ts";
 import type { Environment } from "./environment.ts";
 import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
@@ -49,6 +50,13 @@ export interface ServerOptions {
   };
   /** What every path begins with: `/api`. Default none. */
   readonly basePath?: string;
+  /** What becomes of a write that is sent again (specification 6.6). */
+  readonly once?: {
+    /** How long a repeat waits for its twin in flight before it is 409, in milliseconds. Default 10,000. */
+    readonly waitMs?: number;
+    /** Which ID of the client makes a write happen once, unless the write says otherwise. Default `either`. */
+    readonly key?: OnceBy;
+  };
   /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }
@@ -87,6 +95,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     log: unchecked,
     cors: unchecked,
     limits: unchecked,
+    once: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
   });
@@ -115,6 +124,10 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   });
   group("limits", options?.limits, {
     bodyBytes: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes"),
+  });
+  group("once", options?.once, {
+    waitMs: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of milliseconds"),
+    key: (value) => (isOnceBy(value) ? undefined : "either, idempotency-key or false"),
   });
   if (options?.auth !== undefined) {
     problems.push(...authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));

@@ -7,6 +7,7 @@ const adapters = (closed: string[] = []) => ({
   database: {} as never,
   configRows: { read: async () => [] },
   configStore: {} as never,
+  claims: {} as never,
   close: async () => void closed.push("closed"),
 });
 

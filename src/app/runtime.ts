@@ -5,7 +5,7 @@ import { keyPlaces } from "../config/key-places.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import { createRowCipher, type RowCipher } from "../config/row-value.ts";
 import type { ConfigRowReader } from "../config/rows.ts";
-import { createSecrets } from "../config/secrets.ts";
+import { createSecrets, type Secrets } from "../config/secrets.ts";
 import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
@@ -15,6 +15,9 @@ import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
+import type { ClaimStore } from "../once/claim-store.ts";
+import { createOnce, type Once } from "../once/once.ts";
+import { openedClaims } from "../once/opened-claims.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
@@ -22,6 +25,9 @@ import { healthHandlers } from "./health.ts";
 import { routed } from "./routes.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 import { configTable, physicalTableName } from "./table.ts";
+
+/** How long a repeat waits for its twin in flight. */
+const defaultWaitMs = 10_000;
 
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
@@ -32,6 +38,8 @@ export interface Adapters {
   readonly parameters?: ParameterReader | undefined;
   /** Rows as operators read and write them. */
   readonly configStore: ConfigStore;
+  /** Where writes, events and jobs are claimed. */
+  readonly claims: ClaimStore;
   close(): Promise<void>;
 }
 
@@ -62,6 +70,8 @@ export interface Runtime {
   readonly resolver: ConfigResolver;
   /** Configuration rows behind the cache. */
   readonly configRows: CachedRows;
+  /** Seals and opens with the key ring, which is known once the adapters are open. */
+  readonly secrets: Secrets;
   /** Opens and seals the rows of encrypted keys; knows the key ring once the adapters are open. */
   readonly cipher: RowCipher;
   readonly authenticator: Authenticator;
@@ -69,8 +79,10 @@ export interface Runtime {
   readonly verifiesTokens: boolean;
   readonly tableName: (name: string) => string;
   readonly newRequestId: () => string;
+  /** Does writes once. */
+  readonly once: Once;
   /** What `/health/ready` reports; the container moves it on. */
-  readonly lifecycle: { state: "running" | "draining" };
+  readonly lifecycle: { readonly state: "running" | "draining"; readonly draining: AbortSignal; drain(): void };
   /**
    * The adapters: a promise until they are open and the overrides of SSM are loaded, then
    * themselves. A failed opening is tried again, after a pause where SSM was the reason.
@@ -88,7 +100,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
   const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
   if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
+  if (state.environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
+    throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production");
+  }
   const names = new Map<string, string>();
+  const lifecycle = createLifecycle();
   // In production, and in Lambda, nothing is sealed with what is made for development.
   const isLocal = state.environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
@@ -122,6 +138,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       places: keyPlaces(state.registry.configKeys.values()),
       clock,
     }),
+    secrets,
     cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name)),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
@@ -133,7 +150,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       return physical;
     },
     newRequestId: createRequestIds(clock),
-    lifecycle: { state: "running" },
+    once: createOnce({
+      store: openedClaims(async () => (await runtime.adapters()).claims),
+      clock,
+      waitMs: state.options.once?.waitMs ?? defaultWaitMs,
+      draining: lifecycle.draining,
+    }),
+    lifecycle,
     adapters: () => {
       if (opened !== undefined) return opened;
       opening ??= open().then(
@@ -186,6 +209,17 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     routed([...state.registry.handlers.values(), ...healthHandlers(runtime), ...state.builtIns(runtime)]),
   );
   return runtime;
+}
+
+function createLifecycle(): Runtime["lifecycle"] {
+  const controller = new AbortController();
+  return {
+    get state() {
+      return controller.signal.aborted ? "draining" : "running";
+    },
+    draining: controller.signal,
+    drain: () => controller.abort(),
+  };
 }
 
 /**

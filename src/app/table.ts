@@ -7,6 +7,8 @@ export interface TableDeclaration {
   readonly name: string;
   readonly partitionKey: string;
   readonly sortKey: string | undefined;
+  /** The attribute by which DynamoDB deletes items, in seconds since the epoch. */
+  readonly timeToLive?: string;
 }
 
 /** A declared table as a handler uses it. */
@@ -21,6 +23,14 @@ export interface TableHandle {
 
 /** keelson's own table of configuration rows. */
 export const configTable: TableDeclaration = Object.freeze({ name: "config", partitionKey: "pk", sortKey: "sk" });
+
+/** keelson's own table of claims; DynamoDB's time to live deletes what has expired. */
+export const onceTable: TableDeclaration = Object.freeze({
+  name: "once",
+  partitionKey: "pk",
+  sortKey: "sk",
+  timeToLive: "expiration",
+});
 
 /** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
 export const reservedTables: readonly string[] = Object.freeze(["config", "once", "outbox"]);

@@ -1,6 +1,7 @@
 import type { Variables } from "../app/environment.ts";
 import type { Adapters, Runtime } from "../app/runtime.ts";
-import { configTable } from "../app/table.ts";
+import { configTable, onceTable } from "../app/table.ts";
+import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
@@ -17,6 +18,7 @@ export async function openAwsAdapters(runtime: Runtime, variables: Variables): P
     database,
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
+    claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),
     parameters,
     close: async () => {
       database.destroy();

@@ -55,5 +55,12 @@ async function ensureTable(database: Database, table: RequiredTable, mode: "crea
     if (!(error instanceof ResourceInUseException)) throw error;
   }
   await waitUntilTableExists({ client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 }, { TableName: table.tableName });
+  if (table.timeToLive !== undefined) await enableTimeToLive(database, table.tableName, table.timeToLive);
   return undefined;
+}
+
+async function enableTimeToLive(database: Database, tableName: string, attribute: string): Promise<void> {
+  const { UpdateTimeToLiveCommand } = await import("@aws-sdk/client-dynamodb");
+  const TimeToLiveSpecification = { AttributeName: attribute, Enabled: true };
+  await database.send(new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }));
 }

@@ -1,7 +1,7 @@
 import type { Variables } from "../app/environment.ts";
 import type { Adapters, Runtime, RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
-import { configTable } from "../app/table.ts";
+import { configTable, onceTable } from "../app/table.ts";
 import { dynamoDbEndpoint, openAwsAdapters, ssmEndpoint } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
 
@@ -91,7 +91,7 @@ function loadEmbedded() {
 }
 
 function requiredTables(runtime: Runtime) {
-  return [configTable, ...runtime.server.registry.tables.values()].map((table) => ({
+  return [configTable, onceTable, ...runtime.server.registry.tables.values()].map((table) => ({
     ...table,
     tableName: runtime.tableName(table.name),
   }));

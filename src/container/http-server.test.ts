@@ -120,6 +120,7 @@ async function serving(options: Parameters<typeof createHttpServer>[1] = {}, aut
       database: {} as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
+      claims: {} as never,
       close: async () => {},
     }),
   });
@@ -405,7 +406,7 @@ test("a client that leaves in mid-stream is no error", async () => {
 
 test("draining: every response asks the client to close, and the server ends when none is in flight", async () => {
   const { container, runtime, get } = await serving();
-  runtime.lifecycle.state = "draining";
+  runtime.lifecycle.drain();
 
   expect((await get("/text")).headers.get("connection")).toBe("close");
   expect(await drain(runtime, container, { lingerMs: 0, drainMs: 10_000 })).toBe(true);

@@ -25,7 +25,7 @@ export async function drain(
   { http, connections }: ContainerServer,
   { lingerMs, drainMs }: ShutdownTimes,
 ): Promise<boolean> {
-  runtime.lifecycle.state = "draining";
+  runtime.lifecycle.drain();
   await delay(lingerMs);
   const closed = new Promise<true>((resolve) => {
     http.close(() => resolve(true));

@@ -1,6 +1,5 @@
-import { createContext } from "../app/context.ts";
 import type { HandlerDeclaration } from "../app/handler.ts";
-import { acceptInput, invoke } from "../app/invoke.ts";
+import { acceptInput } from "../app/invoke.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, NotFoundError } from "../errors/errors.ts";
@@ -12,8 +11,8 @@ import { corsHeaders, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
 import { readInput } from "./input.ts";
 import type { HttpRequest, HttpResponse } from "./message.ts";
+import { perform } from "./perform.ts";
 import { requestView } from "./request-view.ts";
-import { toResponse } from "./response.ts";
 import type { RouteTable } from "./route-table.ts";
 
 const defaultBodyBytes = 1_048_576;
@@ -81,16 +80,9 @@ export async function answer(
       method: request.method,
     }),
   );
-  const adapters = await runtime.adapters();
-  const ctx = createContext(runtime, adapters, {
-    requestId: scope.context.requestId,
-    user,
-    handler: declaration.name,
-    signal: request.signal,
-    request: requestView(request, bytes),
-  });
-  const result = await invoke(declaration, ctx, input, runtime.environment);
-  const response = toResponse(result, { kind: declaration.kind, head, development: runtime.environment === "development" });
+  const { signal, headers } = request;
+  const view = requestView(request, bytes);
+  const response = await perform(scope, { declaration, user, input, headers, head, signal, request: view });
   return response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response;
 }
 

@@ -16,6 +16,8 @@ import { closeResources } from "../container/shutdown.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
+import type { HttpResponse } from "../http/message.ts";
+import { perform } from "../http/perform.ts";
 import { isReply } from "../http/reply.ts";
 import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
@@ -208,10 +210,19 @@ function call(
       throw new AccessDeniedError(describeRule(access));
     }
     const accepted = await acceptInput(declaration, input ?? {});
+    if (declaration.kind === "write") {
+      const facts = { declaration, user, input: accepted, headers, head: false, signal: undefined, request: undefined };
+      return bodyOf(await perform(scope, facts));
+    }
     const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.context.requestId, user, handler: name });
     const result = await invoke(declaration, ctx, accepted, runtime.environment);
     return isReply(result) ? result.body : result;
   });
+}
+
+/** The body of a write as its caller reads it: JSON parsed, text and bytes as they are. */
+function bodyOf({ headers, body }: HttpResponse): unknown {
+  return typeof body === "string" && headers["content-type"]?.startsWith("application/json") ? JSON.parse(body) : body;
 }
 
 function userOf(caller: Caller | undefined): User {

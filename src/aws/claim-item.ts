@@ -1,0 +1,57 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { ClaimRecord } from "../once/claim.ts";
+import type { ClaimKey } from "../once/claim-store.ts";
+
+/** An item as DynamoDB has it. */
+export type Item = Record<string, AttributeValue>;
+
+/**
+ * The attributes of a claim, named as Powertools names those of its records: `status`, `expiration`
+ * in seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
+ */
+export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
+  const { status, owner, expiresAt, fingerprint } = claim;
+  const { data, parts } = claim.status === "COMPLETED" ? (claim.result ?? {}) : {};
+  return {
+    status,
+    owner,
+    expiration: expiresAt,
+    ...(claim.status === "INPROGRESS" ? { in_progress_expiration: claim.leaseUntilMs } : {}),
+    ...(fingerprint === undefined ? {} : { validation: fingerprint }),
+    ...(data === undefined ? {} : { data }),
+    ...(parts === undefined ? {} : { parts }),
+  };
+}
+
+/** The key of an item. */
+export function itemKey({ partition, sort }: ClaimKey): { readonly pk: string; readonly sk: string } {
+  return { pk: partition, sk: sort };
+}
+
+/** Texts, numbers and bytes as DynamoDB takes them: a claim has nothing else. */
+export function marshalled(attributes: Readonly<Record<string, string | number | Uint8Array>>): Item {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]): [string, AttributeValue] => {
+      if (typeof value === "string") return [name, { S: value }];
+      return [name, typeof value === "number" ? { N: String(value) } : { B: value }];
+    }),
+  );
+}
+
+/** Reads a claim from its item. Another owner's item without sound attributes is one that is long over. */
+export function claimOf(item: Item): ClaimRecord {
+  const owner = item["owner"]?.S ?? "";
+  const fingerprint = item["validation"]?.S;
+  const common = {
+    owner,
+    expiresAt: Number(item["expiration"]?.N ?? 0),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+  };
+  if (item["status"]?.S !== "COMPLETED") {
+    return { status: "INPROGRESS", ...common, leaseUntilMs: Number(item["in_progress_expiration"]?.N ?? 0) };
+  }
+  const data = item["data"]?.B;
+  const parts = item["parts"]?.N;
+  const result = { ...(data === undefined ? {} : { data }), ...(parts === undefined ? {} : { parts: Number(parts) }) };
+  return { status: "COMPLETED", ...common, ...(Object.keys(result).length === 0 ? {} : { result }) };
+}

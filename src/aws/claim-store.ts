@@ -1,0 +1,171 @@
+import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
+import type { Database } from "../context/pipeline-context.ts";
+import { skewMs } from "../once/claim.ts";
+import type { ClaimCommit, ClaimKey, ClaimStore } from "../once/claim-store.ts";
+import { claimAttributes, claimOf, type Item, itemKey, marshalled } from "./claim-item.ts";
+
+/** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
+const partsPerRead = 25;
+
+const free = [
+  "attribute_not_exists(#status)",
+  "(#status = :completed AND expiration <= :nowSeconds)",
+  "(#status = :inProgress AND in_progress_expiration < :leasedUntil)",
+].join(" OR ");
+const names = { "#status": "status" };
+const ownedNames = { "#owner": "owner", "#status": "status" };
+
+/** Claims in DynamoDB. The conditions are what `judge` says: TTL deletes days later, so every expiry is looked at. */
+export function dynamoClaimStore(database: Database, tableName: string): ClaimStore {
+  const read: ClaimStore["read"] = async (key) => {
+    const { GetItemCommand } = await sdk();
+    const command = new GetItemCommand({ TableName: tableName, Key: marshalled(itemKey(key)), ConsistentRead: true });
+    const { Item } = await database.send(command);
+    return Item === undefined ? undefined : claimOf(Item);
+  };
+  return {
+    read,
+    take: async (key, claim, nowMs) => {
+      const { PutItemCommand } = await sdk();
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: marshalled({ ...itemKey(key), ...claimAttributes(claim) }),
+        ConditionExpression: free,
+        ExpressionAttributeNames: names,
+        ExpressionAttributeValues: marshalled({
+          ":completed": "COMPLETED",
+          ":inProgress": "INPROGRESS",
+          ":nowSeconds": Math.floor(nowMs / 1000),
+          ":leasedUntil": nowMs - skewMs,
+        }),
+        ReturnValuesOnConditionCheckFailure: "ALL_OLD",
+      });
+      try {
+        await database.send(command);
+        return undefined;
+      } catch (error) {
+        // In the middle of a twin's commit nobody can write the record, but everybody can read it.
+        if (isNamed(error, "TransactionConflictException")) return read(key);
+        if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
+        const { Item } = error as { readonly Item?: Item }; // safe: the error of a failed condition has it, or not
+        return Item === undefined ? read(key) : claimOf(Item);
+      }
+    },
+    renew: async (key, owner, leaseUntilMs, expiresAt) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        UpdateExpression: "SET in_progress_expiration = :lease, expiration = :expiration",
+        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":lease": leaseUntilMs,
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":inProgress": "INPROGRESS",
+        }),
+      });
+      return holds(() => database.send(command));
+    },
+    complete: async (key, claim) => {
+      const { PutItemCommand } = await sdk();
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: marshalled({ ...itemKey(key), ...claimAttributes(claim) }),
+        ConditionExpression: "#owner = :owner",
+        ExpressionAttributeNames: { "#owner": "owner" },
+        ExpressionAttributeValues: marshalled({ ":owner": claim.owner }),
+      });
+      return holds(() => database.send(command));
+    },
+    release: async (key, owner) => {
+      const { DeleteItemCommand } = await sdk();
+      const command = new DeleteItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({ ":owner": owner, ":inProgress": "INPROGRESS" }),
+      });
+      // Where it does not hold it is gone, or somebody else's: released either way.
+      await holds(() => database.send(command));
+    },
+    commit: async ({ items, token, completed }) => {
+      const { TransactWriteCommand } = await import("@aws-sdk/lib-dynamodb");
+      const own = completed === undefined ? [] : [{ Put: completion(tableName, completed) }];
+      // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
+      const TransactItems = [...items, ...own] as NonNullable<TransactWriteCommandInput["TransactItems"]>;
+      try {
+        await database.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
+        return undefined;
+      } catch (error) {
+        if (!isNamed(error, "TransactionCanceledException")) throw error;
+        const { CancellationReasons = [] } = error as {
+          readonly CancellationReasons?: readonly { Code?: string; Message?: string }[];
+        };
+        return CancellationReasons.map(({ Code = "None", Message = "" }) => ({ code: Code, message: Message }));
+      }
+    },
+    putParts: async (key, owner, parts, expiresAt) => {
+      const { PutItemCommand } = await sdk();
+      for (const [index, data] of parts.entries()) {
+        const item = { ...itemKey(partKey(key, owner, index)), data, expiration: expiresAt };
+        await database.send(new PutItemCommand({ TableName: tableName, Item: marshalled(item) }));
+      }
+    },
+    readParts: async (key, owner, count) => {
+      const { GetItemCommand } = await sdk();
+      const parts: Uint8Array[] = [];
+      for (let start = 0; start < count; start += partsPerRead) {
+        const indexes = Array.from({ length: Math.min(partsPerRead, count - start) }, (_, offset) => start + offset);
+        const items = await Promise.all(
+          indexes.map((index) => {
+            const Key = marshalled(itemKey(partKey(key, owner, index)));
+            return database.send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }));
+          }),
+        );
+        for (const { Item } of items) {
+          if (Item?.["data"]?.B === undefined) return undefined;
+          parts.push(Item["data"].B);
+        }
+      }
+      return parts;
+    },
+  };
+}
+
+/** Loaded with the first claim, like all of the SDK. */
+function sdk() {
+  return import("@aws-sdk/client-dynamodb");
+}
+
+/** The record once it is completed, conditional on its owner. */
+function completion(tableName: string, { key, claim }: NonNullable<ClaimCommit["completed"]>) {
+  return {
+    TableName: tableName,
+    Item: { ...itemKey(key), ...claimAttributes(claim) },
+    ConditionExpression: "#owner = :owner AND #status = :inProgress",
+    ExpressionAttributeNames: ownedNames,
+    ExpressionAttributeValues: { ":owner": claim.owner, ":inProgress": "INPROGRESS" },
+  };
+}
+
+function partKey({ partition, sort }: ClaimKey, owner: string, index: number): ClaimKey {
+  return { partition, sort: `${sort}#${owner}#${index}` };
+}
+
+/** Whether a conditional write was done. */
+async function holds(write: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    if (isNamed(error, "ConditionalCheckFailedException")) return false;
+    throw error;
+  }
+}
+
+function isNamed(error: unknown, name: string): boolean {
+  return error instanceof Error && error.name === name;
+}

@@ -1,0 +1,113 @@
+import { type ContextFacts, createContext } from "../app/context.ts";
+import type { HandlerDeclaration } from "../app/handler.ts";
+import { checkOutput, invoke } from "../app/invoke.ts";
+import type { Adapters } from "../app/runtime.ts";
+import { onceTable } from "../app/table.ts";
+import type { RequestScope } from "../middleware/scope.ts";
+import type { Answer } from "../once/answer.ts";
+import { answerCipher } from "../once/answer-cipher.ts";
+import { claimKey } from "../once/claim-key.ts";
+import type { OnceAnswer, OnceWrite, Work } from "../once/claimed-run.ts";
+import { fingerprintOf } from "../once/fingerprint.ts";
+import { createRunCommit } from "../once/run-commit.ts";
+import { type WriteId, writeIdOf } from "../once/write-id.ts";
+import type { HttpResponse } from "./message.ts";
+import { toResponse } from "./response.ts";
+
+/** What a handler is run for; its caller may run it, and its input is accepted. */
+export interface Performance extends Pick<ContextFacts, "user" | "signal" | "request"> {
+  readonly declaration: HandlerDeclaration;
+  readonly input: unknown;
+  /** Prototype-free, names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** A HEAD request. */
+  readonly head: boolean;
+}
+
+/** Runs a handler and makes a response of what it returns; a write that was done before gives its answer again. */
+export async function perform(scope: RequestScope, performance: Performance): Promise<HttpResponse> {
+  const { runtime } = scope;
+  const { declaration, user, signal, request, input, head, headers } = performance;
+  const { requestId } = scope.context;
+  const adapters = await runtime.adapters();
+  const { environment } = runtime;
+  const facts = { requestId, user, handler: declaration.name, request };
+  const respond = (result: unknown) =>
+    toResponse(result, { kind: declaration.kind, head, development: environment === "development" });
+  if (declaration.kind === "query") {
+    return respond(await invoke(declaration, createContext(runtime, adapters, { ...facts, signal }), input, environment));
+  }
+
+  const work: Work = async (run) => {
+    const ctx = createContext(runtime, adapters, {
+      ...facts,
+      // A request without a signal gets none, whoever else may wait for its run.
+      signal: signal === undefined ? undefined : run.signal,
+      commit: async (items, result) => {
+        if (environment !== "production") await checkOutput(declaration, result);
+        await run.commit(items, respond(result) as Answer);
+      },
+    });
+    // Safe, here and above: a write's body is never a stream.
+    return respond(await invoke(declaration, ctx, input, environment)) as Answer;
+  };
+  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
+  const id = writeIdOf(headers, { requestId, once, isSignedIn: user.id !== undefined });
+  if (id === undefined) return { ...(await work(unclaimed(adapters, scope, signal))) } as HttpResponse;
+  return responseOf(await runtime.once.run(await onceWrite(scope, performance, id), signal, work));
+}
+
+/** What a write that nothing claims runs with: a commit of its items alone. */
+function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortSignal | undefined): Parameters<Work>[0] {
+  const { commit } = createRunCommit({
+    store: adapters.claims,
+    clock: runtime.clock,
+    pause: runtime.once.pause,
+    claim: undefined,
+    cipher: undefined,
+    kept: (answer) => answer,
+    signal,
+  });
+  return { signal, commit };
+}
+
+/**
+ * Who asks for what, by which ID. With `Idempotency-Key` the same key for another request is an error, with
+ * `X-Request-ID`, mostly a correlation ID, another request is another write; nobody who is not
+ * signed in can come across another's answer by its key alone.
+ */
+async function onceWrite(
+  scope: RequestScope,
+  { declaration, user, input }: Performance,
+  { by, id }: WriteId,
+): Promise<OnceWrite> {
+  const { runtime, log } = scope;
+  const fingerprint = fingerprintOf(declaration.name, input);
+  const isKnown = user.id !== undefined && user.tenantId !== undefined;
+  const comparesFingerprint = by === "idempotency-key" && isKnown;
+  const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous"];
+  const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);
+  const cipher =
+    declaration.replay === "encrypted"
+      ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
+      : undefined;
+  // Before anything is done: what cannot be sealed could not be stored.
+  if (cipher !== undefined) await runtime.secrets.active();
+  return {
+    key,
+    fingerprint,
+    comparesFingerprint,
+    replayedHeaders: declaration.replayHeaders ?? [],
+    cipher,
+    deadlineMs: undefined,
+    log,
+    assertFits: () => {},
+  };
+}
+
+function responseOf({ answer, isReplay }: OnceAnswer): HttpResponse {
+  const { status, headers, cookies, body } = answer;
+  if (!isReplay) return { status, headers: { ...headers }, cookies, body };
+  const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+  return { status, headers: { ...headers, ...length, "idempotent-replayed": "true" }, cookies: [], body };
+}

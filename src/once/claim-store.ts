@@ -1,0 +1,47 @@
+import type { ClaimInProgress, ClaimRecord, CompletedClaim } from "./claim.ts";
+import type { CancellationReason, TransactionItem } from "./commit.ts";
+
+/** Where a claim is stored. */
+export interface ClaimKey {
+  readonly partition: string;
+  /** `dedup:<id>` (specification 3.2). */
+  readonly sort: string;
+}
+
+/** A transaction that also completes a claim. */
+export interface ClaimCommit {
+  readonly items: readonly TransactionItem[];
+  /** With the same token, and the same items, it is one transaction for ten minutes. */
+  readonly token: string;
+  /** Where there is a claim: it becomes this, if it is in progress and its owner's. */
+  readonly completed: { readonly key: ClaimKey; readonly claim: CompletedClaim } | undefined;
+}
+
+/** Keeps claims: each of these calls is atomic. */
+export interface ClaimStore {
+  /**
+   * Puts a claim where none is in the way at `nowMs`.
+   *
+   * @returns the record that is in the way; `undefined` where the claim was taken.
+   */
+  take(key: ClaimKey, claim: ClaimInProgress, nowMs: number): Promise<ClaimRecord | undefined>;
+  /** The record as every write before has left it. */
+  read(key: ClaimKey): Promise<ClaimRecord | undefined>;
+  /** Prolongs the lease; `false` where the claim is not `owner`'s any more. */
+  renew(key: ClaimKey, owner: string, leaseUntilMs: number, expiresAt: number): Promise<boolean>;
+  /** Replaces the claim by its completed form; `false` where it is not `claim.owner`'s any more. */
+  complete(key: ClaimKey, claim: CompletedClaim): Promise<boolean>;
+  /** Takes the claim away, where it is `owner`'s and still in progress. */
+  release(key: ClaimKey, owner: string): Promise<void>;
+  /**
+   * Writes all items or none, and completes the claim with them.
+   *
+   * @returns why it was cancelled, one reason for each item and one for the claim; `undefined` where it was written.
+   * @throws where the outcome is not known, or the store refuses it as a whole.
+   */
+  commit(commit: ClaimCommit): Promise<readonly CancellationReason[] | undefined>;
+  /** Keeps parts of a result that is too large for the record; another owner's are other parts. */
+  putParts(key: ClaimKey, owner: string, parts: readonly Uint8Array[], expiresAt: number): Promise<void>;
+  /** The parts of a result, in order; `undefined` where one is not there. */
+  readParts(key: ClaimKey, owner: string, count: number): Promise<readonly Uint8Array[] | undefined>;
+}

@@ -1,0 +1,103 @@
+/** How long a finished claim is remembered (specification 3.2), in milliseconds. */
+export const keptMs = 300_000;
+/** How long a claim in progress is held without being renewed, in milliseconds. */
+export const leaseMs = 30_000;
+/** How far the clocks of two processes may differ, in milliseconds: a lease is over only so much later. */
+export const skewMs = 2_000;
+
+/** A claim whose owner is at work. */
+export interface ClaimInProgress {
+  readonly status: "INPROGRESS";
+  /** Who holds it: random, another one for each attempt. */
+  readonly owner: string;
+  /** Until when nobody else may take it, in milliseconds since the epoch. */
+  readonly leaseUntilMs: number;
+  /** When the store may forget it, in seconds since the epoch: always after the lease. */
+  readonly expiresAt: number;
+  /** What the work was claimed for, where that has to be compared. */
+  readonly fingerprint?: string;
+}
+
+/** A claim whose work is done. */
+export interface CompletedClaim {
+  readonly status: "COMPLETED";
+  readonly owner: string;
+  /** From when on the work may be done again, in seconds since the epoch. */
+  readonly expiresAt: number;
+  readonly fingerprint?: string;
+  /** What came of the work. */
+  readonly result?: StoredResult;
+}
+
+/** A claim as it is stored. */
+export type ClaimRecord = ClaimInProgress | CompletedClaim;
+
+/** What came of the work, as it is stored: small ones in the record, large ones in parts beside it. */
+export interface StoredResult {
+  readonly data?: Uint8Array;
+  /** How many parts hold the data, where the record does not. */
+  readonly parts?: number;
+}
+
+/**
+ * What a claim is to somebody who wants it:
+ *
+ * | the record | is |
+ * |---|---|
+ * | there is none | `free` |
+ * | in progress, the owner's | `mine`: an earlier attempt to take it arrived, and its answer did not |
+ * | in progress, leased (and 2 s of skew) | `running` |
+ * | in progress, the lease over | `free` |
+ * | completed, not expired | `done` |
+ * | completed, expired | `free` |
+ */
+export type Verdict = "free" | "mine" | "running" | "done";
+
+/** Judges a record for `owner` at `nowMs`. */
+export function judge(record: ClaimRecord | undefined, owner: string, nowMs: number): Verdict {
+  if (record === undefined) return "free";
+  if (record.status === "COMPLETED") return record.expiresAt * 1000 > nowMs ? "done" : "free";
+  if (record.owner === owner) return "mine";
+  return record.leaseUntilMs + skewMs >= nowMs ? "running" : "free";
+}
+
+/** A claim as its owner takes it. `deadlineMs` is when the owner will be gone in any case: no lease goes beyond. */
+export function takenClaim(
+  owner: string,
+  nowMs: number,
+  { deadlineMs, fingerprint }: { readonly deadlineMs?: number | undefined; readonly fingerprint?: string | undefined } = {},
+): ClaimInProgress {
+  const leaseUntilMs = leaseEnd(nowMs, deadlineMs);
+  return {
+    status: "INPROGRESS",
+    owner,
+    leaseUntilMs,
+    expiresAt: expiry(leaseUntilMs),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+  };
+}
+
+/** The claim once its work is done. */
+export function completedClaim(
+  owner: string,
+  nowMs: number,
+  { result, fingerprint }: { readonly result?: StoredResult | undefined; readonly fingerprint?: string | undefined } = {},
+): CompletedClaim {
+  return {
+    status: "COMPLETED",
+    owner,
+    expiresAt: expiry(nowMs),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(result === undefined ? {} : { result }),
+  };
+}
+
+/** Until when a lease that is taken or renewed at `nowMs` lasts. */
+export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number {
+  return Math.min(nowMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY);
+}
+
+/** When something that ended at `ms` is forgotten, in seconds since the epoch. */
+export function expiry(ms: number): number {
+  return Math.ceil((ms + keptMs) / 1000);
+}

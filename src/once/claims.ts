@@ -1,0 +1,203 @@
+import type { Clock } from "../context/clock.ts";
+import {
+  type ClaimRecord,
+  type CompletedClaim,
+  completedClaim,
+  expiry,
+  judge,
+  leaseEnd,
+  leaseMs,
+  type StoredResult,
+  takenClaim,
+} from "./claim.ts";
+import type { ClaimKey, ClaimStore } from "./claim-store.ts";
+
+/** What taking claims works with; a test gives it a clock, timers and randomness of its own. */
+export interface ClaimsOptions {
+  readonly store: ClaimStore;
+  readonly clock: Clock;
+  readonly schedule?: ClaimSchedule;
+  readonly newOwner?: () => string;
+}
+
+/** Timers of claims. */
+export interface ClaimSchedule {
+  /** Resolves after `ms`, or as soon as one of the signals is aborted. */
+  wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
+  /** Calls `task` each `ms` until the returned function is called. */
+  repeat(ms: number, task: () => void): () => void;
+  /** From 0 to 1. */
+  random(): number;
+}
+
+/** How a claim is taken. */
+export interface TakeOptions {
+  readonly fingerprint?: string | undefined;
+  /** Whether a record for another fingerprint is refused, rather than taken for a twin. */
+  readonly comparesFingerprint?: boolean;
+  /** When the process will be gone, in milliseconds since the epoch: no lease and no waiting goes beyond. */
+  readonly deadlineMs?: number | undefined;
+  /** How long to wait for a twin in flight, in milliseconds. */
+  readonly waitMs: number;
+  /** End the waiting: the process drains, or nobody waits for the answer any more. */
+  readonly stop: readonly AbortSignal[];
+}
+
+/** What became of the wish for a claim. */
+export type Taken =
+  | { readonly kind: "taken"; readonly claim: Claim; readonly hasWaited: boolean }
+  | { readonly kind: "done"; readonly record: CompletedClaim; readonly hasWaited: boolean }
+  /** The same key stands for other work. */
+  | { readonly kind: "other" }
+  /** A twin is at work still; its lease lasts until `untilMs`, unless it is renewed. */
+  | { readonly kind: "running"; readonly record: ClaimRecord; readonly untilMs: number };
+
+/** A claim that this process holds. */
+export interface Claim {
+  readonly key: ClaimKey;
+  readonly owner: string;
+  readonly fingerprint: string | undefined;
+  /** Whether another owner was seen in its place. */
+  readonly isLost: boolean;
+  /** Another owner was seen in its place. */
+  lose(): void;
+  /** Stores the result; `false` where the claim is somebody else's by now. */
+  complete(result: StoredResult | undefined): Promise<boolean>;
+  /** Lets the work be done again. */
+  release(): Promise<void>;
+  /** Stops renewing, without a call: the lease ends by itself. */
+  abandon(): void;
+  /** Stops renewing while `work` runs, which writes the record itself. */
+  paused<Result>(work: () => Promise<Result>): Promise<Result>;
+}
+
+/** Takes claims. */
+export interface Claims {
+  /** @throws whatever the store throws, after a second attempt. */
+  take(key: ClaimKey, options: TakeOptions): Promise<Taken>;
+}
+
+/** How often a lease is renewed: twice may fail. */
+const renewMs = leaseMs / 3;
+/** The pauses between two looks at a twin's claim, in milliseconds. */
+const [shortestPollMs, longestPollMs] = [40, 500];
+
+/** Creates {@link Claims} over a store. */
+export function createClaims({ store, clock, schedule = processSchedule, newOwner = randomOwner }: ClaimsOptions): Claims {
+  return {
+    take: async (key, { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop }) => {
+      const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
+      const owner = newOwner();
+      const startMs = clock.now();
+      const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
+      let pauseMs = shortestPollMs;
+      let hasWaited = false;
+      for (;;) {
+        const nowMs = clock.now();
+        const attempt = () => store.take(key, takenClaim(owner, nowMs, { deadlineMs, fingerprint }), nowMs);
+        // The first may have arrived all the same: then the second finds its owner, which is ours.
+        let record = await attempt().catch(attempt);
+        let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
+        while (verdict === "running" && record !== undefined) {
+          if (isOther(record)) return { kind: "other" };
+          const leftMs = endMs - clock.now();
+          if (leftMs <= 0 || stop.some(({ aborted }) => aborted)) return { kind: "running", record, untilMs: leaseOf(record) };
+          hasWaited = true;
+          await schedule.wait(Math.min(leftMs, pauseMs * (0.5 + schedule.random())), stop);
+          pauseMs = Math.min(longestPollMs, pauseMs * 1.5);
+          record = await store.read(key);
+          verdict = judge(record, owner, clock.now());
+        }
+        if (verdict === "done" && isOther(record)) return { kind: "other" };
+        if (verdict === "done") return { kind: "done", record: record as CompletedClaim, hasWaited }; // safe: nothing else is done
+        if (verdict === "mine") {
+          return { kind: "taken", claim: hold({ store, clock, schedule }, { key, owner, fingerprint, deadlineMs }), hasWaited };
+        }
+      }
+    },
+  };
+}
+
+function leaseOf(record: ClaimRecord): number {
+  // Safe: only a claim in progress is running.
+  return record.status === "INPROGRESS" ? record.leaseUntilMs : 0;
+}
+
+interface Holding {
+  readonly key: ClaimKey;
+  readonly owner: string;
+  readonly fingerprint: string | undefined;
+  readonly deadlineMs: number | undefined;
+}
+
+function hold(
+  { store, clock, schedule }: { readonly store: ClaimStore; readonly clock: Clock; readonly schedule: ClaimSchedule },
+  { key, owner, fingerprint, deadlineMs }: Holding,
+): Claim {
+  let isLost = false;
+  let isPaused = false;
+  const stopRenewing = schedule.repeat(renewMs, () => {
+    const leaseUntilMs = leaseEnd(clock.now(), deadlineMs);
+    // What fails is tried again at the next turn; the lease has room for two.
+    if (!isPaused && !isLost) store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
+  });
+  const lose = () => {
+    isLost = true;
+  };
+  const noteRenewal = (isOurs: boolean) => {
+    if (!isOurs) lose();
+  };
+  return {
+    key,
+    owner,
+    fingerprint,
+    get isLost() {
+      return isLost;
+    },
+    complete: async (result) => {
+      stopRenewing();
+      const attempt = () => store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint }));
+      // A lost answer leaves the record as it was wanted, owner and all: the second attempt finds its owner.
+      const isOurs = await attempt().catch(attempt);
+      noteRenewal(isOurs);
+      return isOurs;
+    },
+    release: async () => {
+      stopRenewing();
+      await store.release(key, owner);
+    },
+    lose,
+    abandon: stopRenewing,
+    paused: async (work) => {
+      isPaused = true;
+      try {
+        return await work();
+      } finally {
+        isPaused = false;
+      }
+    },
+  };
+}
+
+function randomOwner(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64url");
+}
+
+const processSchedule: ClaimSchedule = {
+  wait: (ms, stop) =>
+    new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer);
+        for (const signal of stop) signal.removeEventListener("abort", end);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      for (const signal of stop) signal.addEventListener("abort", end);
+    }),
+  repeat: (ms, task) => {
+    const timer = setInterval(task, ms);
+    timer.unref();
+    return () => clearInterval(timer);
+  },
+  random: Math.random,
+};

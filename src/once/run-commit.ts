@@ -1,0 +1,169 @@
+import type { Clock } from "../context/clock.ts";
+import { FrameworkError } from "../errors/errors.ts";
+import type { Answer } from "./answer.ts";
+import { completedClaim, expiry } from "./claim.ts";
+import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
+import type { Claim } from "./claims.ts";
+import { assertCommittable, type CancellationReason, CommitConditionError, type TransactionItem } from "./commit.ts";
+import { type AnswerCipher, storeAnswer } from "./stored-answers.ts";
+
+/** What a commit works with. */
+export interface RunCommitOptions {
+  readonly store: ClaimStore;
+  readonly clock: Clock;
+  /** Waits a moment before attempt `attempt`, the first repetition being 1. */
+  readonly pause: (attempt: number) => Promise<void>;
+  /** The claim of the run; absent where nothing claims it. */
+  readonly claim: Claim | undefined;
+  readonly cipher: AnswerCipher | undefined;
+  /** What is kept of an answer. @throws where it cannot be given. */
+  readonly kept: (answer: Answer) => Answer;
+  /** Nothing is begun once it is aborted. */
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The commit of one run. */
+export interface RunCommit {
+  /**
+   * Writes the items, and the answer into the record of the claim, together or not at all.
+   *
+   * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
+   * for what cannot be committed; whatever the store throws where the outcome stays unknown.
+   */
+  commit(items: readonly TransactionItem[], answer: Answer): Promise<void>;
+  /** Resolves once nothing is under way. */
+  settled(): Promise<void>;
+  /** What was committed; absent as long as nothing was. */
+  readonly committed: { readonly answer: Answer; readonly kept: Answer; readonly expiresAt: number } | undefined;
+  /** Whether something may have been written of which nobody knows. */
+  readonly isUncertain: boolean;
+}
+
+/** What a cancelled transaction can be tried again after. */
+const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
+/** How often a transaction is tried again after a conflict, and after an answer that did not arrive. */
+const [maxConflicts, maxFailures] = [10, 3];
+/** The record's other attributes, about. */
+const recordBytes = 1_024;
+
+/** Creates the {@link RunCommit} of one run. */
+export function createRunCommit({ store, clock, pause, claim, cipher, kept, signal }: RunCommitOptions): RunCommit {
+  let committed: RunCommit["committed"];
+  let isUncertain = false;
+  let pending: Promise<void> | undefined;
+
+  const commit: RunCommit["commit"] = async (items, answer) => {
+    signal?.throwIfAborted();
+    if (pending !== undefined || committed !== undefined || isUncertain) {
+      throw new Error("ctx.commit: a run commits once; put all items into one call");
+    }
+    if (claim !== undefined) assertRepeatable(answer);
+    assertCommittable(items, claim === undefined ? 0 : 1, recordBytes);
+    pending = write(items, answer, kept(answer));
+    try {
+      await pending;
+    } finally {
+      pending = undefined;
+    }
+  };
+
+  const write = async (items: readonly TransactionItem[], answer: Answer, keptAnswer: Answer): Promise<void> => {
+    const expiresAt = expiry(clock.now());
+    const completed = claim === undefined ? undefined : await completion(claim, keptAnswer, expiresAt);
+    if (items.length > 0 || completed !== undefined) {
+      const transaction: ClaimCommit = { items, completed, token: crypto.randomUUID() };
+      await (claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction)));
+    }
+    committed = { answer, kept: keptAnswer, expiresAt };
+  };
+
+  const completion = async ({ key, owner, fingerprint }: Claim, answer: Answer, expiresAt: number) => {
+    const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
+    return { key, claim: completedClaim(owner, clock.now(), { fingerprint, result }) };
+  };
+
+  /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */
+  const transact = async (transaction: ClaimCommit): Promise<void> => {
+    let [conflicts, failures] = [0, 0];
+    for (;;) {
+      let reasons: readonly CancellationReason[] | undefined;
+      try {
+        reasons = await store.commit(transaction);
+      } catch (error) {
+        if (isRefusal(error)) throw error;
+        isUncertain = true;
+        if (await hasLanded(transaction).catch(() => false)) break;
+        failures += 1;
+        if (failures === maxFailures) throw error;
+        await pause(failures);
+        continue;
+      }
+      if (reasons === undefined) break;
+      if (await isWrittenOrGone(transaction, reasons)) break;
+      conflicts += 1;
+      if (conflicts === maxConflicts) throw new Error(`ctx.commit: ${describe(reasons)}, after ${conflicts} attempts`);
+      await pause(conflicts);
+    }
+    isUncertain = false;
+  };
+
+  /** Whether a cancelled transaction is one that an earlier attempt has written; throws what it cannot be tried again after. */
+  const isWrittenOrGone = async (transaction: ClaimCommit, reasons: readonly CancellationReason[]): Promise<boolean> => {
+    const own = transaction.completed === undefined ? undefined : reasons[transaction.items.length];
+    if (own?.code === "ConditionalCheckFailed") {
+      if (await hasLanded(transaction)) return true;
+      isUncertain = false;
+      claim?.lose();
+      throw new FrameworkError("request_in_progress", "Another run of this request has taken over");
+    }
+    isUncertain = false;
+    const index = reasons.findIndex(({ code }) => code === "ConditionalCheckFailed");
+    const failed = reasons[index];
+    if (failed !== undefined) throw new CommitConditionError(index, failed.message || "the condition did not hold");
+    if (!reasons.every(({ code }) => passing.includes(code))) throw new Error(`ctx.commit: ${describe(reasons)}`);
+    return false;
+  };
+
+  const hasLanded = async ({ completed }: ClaimCommit): Promise<boolean> => {
+    if (completed === undefined) return false;
+    const record = await store.read(completed.key);
+    return record?.status === "COMPLETED" && record.owner === completed.claim.owner;
+  };
+
+  return {
+    commit,
+    settled: async () => {
+      // Whoever called it hears of a failure; here it only has to be over.
+      await pending?.catch(() => undefined);
+    },
+    get committed() {
+      return committed;
+    },
+    get isUncertain() {
+      return isUncertain;
+    },
+  };
+}
+
+/** @throws TypeError for an answer that a repeat could not be given. */
+function assertRepeatable({ status, cookies }: Answer): void {
+  if (cookies.length > 0) throw new TypeError("ctx.commit: an answer with cookies is never stored; set them in another request");
+  if (status >= 400) throw new TypeError(`ctx.commit: an answer of ${status} says that nothing was done; throw instead`);
+}
+
+/** Whether DynamoDB has refused the request as such, so that nothing was written. */
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const known = [
+    "ValidationException",
+    "AccessDeniedException",
+    "ResourceNotFoundException",
+    "IdempotentParameterMismatchException",
+  ];
+  return known.includes(error.name) || error instanceof TypeError;
+}
+
+function describe(reasons: readonly CancellationReason[]): string {
+  const codes = reasons.flatMap(({ code }, index) => (code === "None" ? [] : [`item ${index}: ${code}`]));
+  return `DynamoDB cancelled the transaction (${codes.join(", ") || "without a reason"})`;
+}

@@ -1,0 +1,86 @@
+import { type Answer, replayOf } from "./answer.ts";
+import type { OnceAnswer, OnceWrite } from "./claimed-run.ts";
+
+/** A run that callers of one process wait for together. */
+export interface SharedRun {
+  readonly fingerprint: string;
+  /** What the caller who began it gets. */
+  readonly outcome: Promise<OnceAnswer>;
+  /**
+   * Waits for the run as a twin. Each twin gets a response of its own.
+   *
+   * @returns the answer; `again` where there is none to be shared, so that the twin has to try for itself;
+   * `late` where it took too long, or the process drains.
+   * @throws what the run has thrown, and the caller's reason where the caller is gone.
+   */
+  join(
+    caller: AbortSignal | undefined,
+    limits: { readonly waitMs: number; readonly draining: AbortSignal },
+  ): Promise<Answer | "again" | "late">;
+}
+
+/** Begins a run whose signal aborts when the last who waits for it is gone. */
+export function createSharedRun(
+  { fingerprint, replayedHeaders }: Pick<OnceWrite, "fingerprint" | "replayedHeaders">,
+  leader: AbortSignal | undefined,
+  begin: (signal: AbortSignal) => Promise<OnceAnswer>,
+): SharedRun {
+  const controller = new AbortController();
+  let waiting = 0;
+  /** Counts a caller in; the returned function counts it out. */
+  const enter = (caller: AbortSignal | undefined) => {
+    waiting += 1;
+    let isIn = true;
+    const leave = () => {
+      if (!isIn) return;
+      isIn = false;
+      waiting -= 1;
+      caller?.removeEventListener("abort", leave);
+      if (waiting === 0) controller.abort(caller?.reason);
+    };
+    if (caller?.aborted) leave();
+    else caller?.addEventListener("abort", leave);
+    return leave;
+  };
+  const leave = enter(leader);
+  const outcome = begin(controller.signal).finally(leave);
+
+  return {
+    fingerprint,
+    outcome,
+    join: async (caller, { waitMs, draining }) => {
+      if (controller.signal.aborted) {
+        await outcome.catch(() => undefined);
+        return "again";
+      }
+      const leaveTwin = enter(caller);
+      let end: (value: "late") => void = () => {};
+      const late = new Promise<"late">((resolve) => {
+        end = resolve;
+      });
+      const stop = () => end("late");
+      const timer = setTimeout(stop, waitMs);
+      caller?.addEventListener("abort", stop);
+      draining.addEventListener("abort", stop);
+      try {
+        if (draining.aborted) return "late";
+        const ended = await Promise.race([outcome, late]);
+        if (ended === "late") {
+          caller?.throwIfAborted();
+          return "late";
+        }
+        const { answer } = ended;
+        return answer.cookies.length > 0 ? "again" : replayOf(answer, replayedHeaders);
+      } catch (error) {
+        // The run stopped because everybody was gone: whoever is here still has not asked for that.
+        if (controller.signal.aborted && !caller?.aborted) return "again";
+        throw error;
+      } finally {
+        clearTimeout(timer);
+        caller?.removeEventListener("abort", stop);
+        draining.removeEventListener("abort", stop);
+        leaveTwin();
+      }
+    },
+  };
+}

@@ -1,0 +1,91 @@
+import { IdempotencyConfig, IdempotencyItemAlreadyExistsError, makeIdempotent } from "@aws-lambda-powertools/idempotency";
+import { BasePersistenceLayer, IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
+import { leaseMs } from "./claim.ts";
+
+/** What the engine asks of one claim. */
+export interface ClaimSteps {
+  /** Takes the claim; `false` where the work is done already. */
+  take(): Promise<boolean>;
+  /** Does the work; it never throws: whoever made the steps keeps the outcome. */
+  work(): Promise<void>;
+  /** Completes the claim, or releases it. */
+  settle(): Promise<void>;
+}
+
+/**
+ * Runs the steps through Powertools' engine. Its layer is one of this invocation alone, so that nothing is
+ * shared, and since `work` never throws the engine neither releases nor runs anything a second time.
+ *
+ * @throws whatever `take` or `settle` throws, as it was thrown.
+ */
+export async function runSteps(steps: ClaimSteps): Promise<void> {
+  const layer = new WriteClaimLayer(steps);
+  const run = makeIdempotent(steps.work, { persistenceStore: layer, config: configuration });
+  try {
+    await run();
+  } catch (error) {
+    throw layer.failure?.error ?? error;
+  }
+}
+
+/** The lease is ours, kept on the server's clock; the engine only wants to be told that there is one. */
+const configuration = new IdempotencyConfig({});
+configuration.registerLambdaContext({ getRemainingTimeInMillis: () => leaseMs } as never); // safe: nothing else is read of it
+
+/** The persistence of one invocation's claim: its key and its outcome are known, and nothing is computed anew. */
+class WriteClaimLayer extends BasePersistenceLayer {
+  /** What a step threw: the engine wraps it in an error of its own. */
+  failure: { readonly error: unknown } | undefined;
+  readonly #steps: ClaimSteps;
+
+  constructor(steps: ClaimSteps) {
+    super();
+    this.#steps = steps;
+  }
+
+  override configure(): void {
+    // There is nothing to configure: a shared layer's options were where two invocations met.
+  }
+
+  protected override getHashedIdempotencyKey(): string {
+    return "claim";
+  }
+
+  override processExistingRecord(record: IdempotencyRecord): IdempotencyRecord {
+    return record;
+  }
+
+  protected override async _putRecord(): Promise<void> {
+    const isTaken = await this.#run(() => this.#steps.take());
+    // Without an expiry: whether it has one is judged by the server's clock, not the engine's.
+    if (!isTaken) {
+      throw new IdempotencyItemAlreadyExistsError(
+        "done",
+        new IdempotencyRecord({ idempotencyKey: "claim", status: "COMPLETED" }),
+      );
+    }
+  }
+
+  protected override async _updateRecord(): Promise<void> {
+    await this.#run(() => this.#steps.settle());
+  }
+
+  /* v8 ignore next 3 -- the work never throws, so the engine releases nothing */
+  protected override async _deleteRecord(): Promise<void> {
+    throw new Error("a claim is released by its settling");
+  }
+
+  /* v8 ignore next 3 -- what exists comes with the error that says so */
+  protected override async _getRecord(): Promise<IdempotencyRecord> {
+    throw new Error("a claim is read by its taking");
+  }
+
+  async #run<Result>(step: () => Promise<Result>): Promise<Result> {
+    try {
+      return await step();
+    } catch (error) {
+      this.failure = { error };
+      throw error instanceof Error ? new Error("a step failed", { cause: error }) : error;
+    }
+  }
+}
