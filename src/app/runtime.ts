@@ -19,6 +19,7 @@ import type { ClaimStore } from "../once/claim-store.ts";
 import { createOnce, type Once } from "../once/once.ts";
 import { openedClaims } from "../once/opened-claims.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
+import { clientLogHandler } from "./client-log.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
@@ -206,7 +207,12 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   };
   state.ready = async () => void (await runtime.adapters());
   const routes = createRouteTable(
-    routed([...state.registry.handlers.values(), ...healthHandlers(runtime), ...state.builtIns(runtime)]),
+    routed([
+      ...state.registry.handlers.values(),
+      ...healthHandlers(runtime),
+      clientLogHandler(runtime),
+      ...state.builtIns(runtime),
+    ]),
   );
   return runtime;
 }
