@@ -1,0 +1,12 @@
+import type { Logger } from "../log/logger.ts";
+import { listen } from "./page.ts";
+
+/** Logs what nobody catches; the returned function stops it. */
+export function captureErrors(log: Logger): () => void {
+  const stopErrors = listen("error", ({ error, message }) => log.error("uncaught.error", { error: error ?? message }));
+  const stopRejections = listen("unhandledrejection", ({ reason }) => log.error("unhandled.rejection", { error: reason }));
+  return () => {
+    stopErrors();
+    stopRejections();
+  };
+}

@@ -1,0 +1,299 @@
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type ClientLogger, type ClientLoggerOptions, createClientLogger } from "./client-logger.ts";
+
+interface Sent {
+  readonly records: Record<string, unknown>[];
+  readonly headers: Record<string, string>;
+  readonly keepalive: boolean;
+}
+
+let sent: Sent[] = [];
+let answers: (Response | Error | Promise<Response>)[] = [];
+let listeners: Map<string, Set<(event: object) => void>>;
+const visible = { visibilityState: "visible" };
+const logs: ClientLogger[] = [];
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  [sent, answers, listeners] = [[], [], new Map()];
+  visible.visibilityState = "visible";
+  vi.stubGlobal("fetch", async (_url: string, { body, headers, keepalive }: { body: string } & Omit<Sent, "records">) => {
+    const answer = answers.shift() ?? new Response(null, { status: 202 });
+    sent.push({ records: JSON.parse(body) as Record<string, unknown>[], headers, keepalive });
+    if (answer instanceof Error) throw answer;
+    return answer;
+  });
+  vi.stubGlobal("document", visible);
+  vi.stubGlobal("addEventListener", (type: string, listener: () => void) => {
+    listeners.set(type, new Set([...(listeners.get(type) ?? []), listener]));
+  });
+  vi.stubGlobal("removeEventListener", (type: string, listener: () => void) => listeners.get(type)?.delete(listener));
+});
+afterEach(async () => {
+  for (const log of logs.splice(0)) await log.close();
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
+
+const start = (options: Partial<ClientLoggerOptions> = {}) => {
+  const log = createClientLogger({ url: "/log", token: "t0", ...options });
+  logs.push(log);
+  return log;
+};
+const fire = (type: string, event: object = {}) => {
+  for (const listener of listeners.get(type) ?? []) listener(event);
+};
+const messages = () => sent.flatMap(({ records }) => records.map(({ msg }) => msg));
+
+test("records wait for each other and go as one batch, with context, level and token", async () => {
+  const log = start({ context: { release: "7" } });
+  log.info("one", { n: 1 });
+  log.child({ view: "cart" }).error("two");
+  log.debug("below the threshold");
+  expect(sent).toEqual([]);
+  await vi.advanceTimersByTimeAsync(2_000);
+
+  expect(sent).toMatchObject([
+    {
+      headers: { authorization: "Bearer t0", "content-type": "application/json" },
+      records: [
+        { level: "info", msg: "one", n: 1, release: "7", clientTime: expect.any(String) },
+        { level: "error", msg: "two", view: "cart", release: "7" },
+      ],
+    },
+  ]);
+});
+
+test("a token that is a function is asked for before each batch, and without one records wait", async () => {
+  let token: string | undefined;
+  const log = start({ token: async () => token });
+  log.info("one");
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(sent).toEqual([]);
+  token = "fresh";
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(sent[0]?.headers["authorization"]).toBe("Bearer fresh");
+  token = "fresher";
+  log.info("two");
+  await log.flush();
+  expect(sent[1]?.headers["authorization"]).toBe("Bearer fresher");
+});
+
+test("a token that cannot be had is like none, and nothing is thrown", async () => {
+  const log = start({ token: () => Promise.reject(new Error("signed out")) });
+  log.info("one");
+  await log.flush();
+  expect(sent).toEqual([]);
+});
+
+test.each([
+  ["the network fails", new TypeError("Failed to fetch")],
+  ["the server is busy", new Response(null, { status: 503 })],
+  ["the token is old", new Response(null, { status: 401 })],
+])("where %s the batch is sent again, with growing pauses, in its order", async (_case, answer) => {
+  const log = start();
+  answers = [answer, new Response(null, { status: 500 })];
+  log.info("one");
+  await vi.advanceTimersByTimeAsync(2_000);
+  log.info("two");
+  await vi.advanceTimersByTimeAsync(400);
+  expect(sent.length).toBe(1);
+  await vi.advanceTimersByTimeAsync(600);
+  expect(sent.length).toBe(2);
+  await vi.advanceTimersByTimeAsync(900);
+  expect(sent.length).toBe(2);
+  await vi.advanceTimersByTimeAsync(1_100);
+  expect(sent.length).toBe(3);
+  expect(messages().slice(-2)).toEqual(["one", "two"]);
+});
+
+test("Retry-After is waited for", async () => {
+  const log = start();
+  answers = [new Response(null, { status: 429, headers: { "retry-after": "30" } })];
+  log.info("one");
+  await vi.advanceTimersByTimeAsync(31_900);
+  expect(sent.length).toBe(1);
+  await vi.advanceTimersByTimeAsync(200);
+  expect(sent.length).toBe(2);
+});
+
+test("a batch that the server refuses as it is does not hold up what follows, and is counted", async () => {
+  const log = start();
+  answers = [new Response(null, { status: 422 })];
+  log.info("refused");
+  await log.flush();
+  log.info("next");
+  await log.flush();
+  expect(sent[1]?.records).toMatchObject([{ level: "warn", msg: "client_log.dropped", count: 1 }, { msg: "next" }]);
+});
+
+test("a full queue drops its oldest records, and says how many", async () => {
+  const log = start({ maxQueued: 3 });
+  for (let n = 1; n <= 5; n++) log.info(`m${n}`);
+  await log.flush();
+  expect(sent[0]?.records).toMatchObject([{ msg: "client_log.dropped", count: 2 }, { msg: "m3" }, { msg: "m4" }, { msg: "m5" }]);
+});
+
+test("a failing server fills the queue up to its bound, not beyond", async () => {
+  const log = start({ maxQueued: 3 });
+  answers = [new TypeError("offline")];
+  for (let n = 1; n <= 3; n++) log.info(`m${n}`);
+  const flushed = log.flush();
+  log.info("m4");
+  await flushed;
+  await log.flush();
+  expect(sent[1]?.records.map(({ msg, count }) => count ?? msg)).toEqual([1, "m2", "m3", "m4"]);
+});
+
+test("batches end at a hundred records and at 28,000 bytes", async () => {
+  const log = start();
+  for (let n = 0; n < 150; n++) log.info(`m${n}`);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(sent.map(({ records }) => records.length)).toEqual([100, 50]);
+  for (let n = 0; n < 20; n++) log.info("long", { text: "é".repeat(1_500) });
+  await log.flush();
+  for (const { records } of sent.slice(2)) expect(new TextEncoder().encode(JSON.stringify(records)).length).toBeLessThan(28_000);
+  expect(messages().length).toBe(170);
+});
+
+test("what waits is sent when the page is hidden, as much as keepalive allows, and the rest later", async () => {
+  const log = start({ flushAfterMs: 60_000 });
+  for (let n = 0; n < 60; n++) log.info(`m${n}`, { text: "x".repeat(1_500) });
+  let arrive = () => {};
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  answers = Array.from({ length: 9 }, () => arrived.then(() => new Response(null, { status: 202 })));
+  visible.visibilityState = "hidden";
+  fire("visibilitychange");
+  expect(sent.length).toBeGreaterThan(1);
+  expect(sent.every(({ keepalive }) => keepalive)).toBe(true);
+  const bytes = sent.reduce((sum, { records }) => sum + new TextEncoder().encode(JSON.stringify(records)).length, 0);
+  expect(bytes).toBeLessThan(64 * 1024);
+  expect(messages().length).toBeLessThan(60);
+  arrive();
+  await log.flush();
+  expect(messages().length).toBe(60);
+});
+
+test("a page that comes back sends nothing, one that goes sends once, and what failed then is sent again", async () => {
+  const log = start({ flushAfterMs: 60_000 });
+  fire("visibilitychange");
+  log.info("one");
+  answers = [new Response(null, { status: 503 })];
+  fire("visibilitychange");
+  expect(sent.length).toBe(0);
+  fire("pagehide");
+  fire("pagehide");
+  expect(sent.length).toBe(1);
+  await vi.advanceTimersByTimeAsync(61_000);
+  expect(messages()).toEqual(["one", "one"]);
+});
+
+test("coming online ends the pause", async () => {
+  const log = start();
+  answers = [new TypeError("offline"), new TypeError("offline"), new TypeError("offline")];
+  log.info("one");
+  await vi.advanceTimersByTimeAsync(6_000);
+  const before = sent.length;
+  fire("online");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(sent.length).toBe(before + 1);
+});
+
+test("uncaught errors and rejections are logged where that is asked for, until the logger is closed", async () => {
+  const log = start({ captureErrors: true });
+  fire("error", { error: new RangeError("too far") });
+  fire("error", { message: "Script error." });
+  fire("unhandledrejection", { reason: "no reason" });
+  await log.close();
+  fire("error", { error: new Error("late") });
+  expect(sent.flatMap(({ records }) => records)).toMatchObject([
+    { level: "error", msg: "uncaught.error", error: { name: "RangeError", message: "too far", stack: expect.any(String) } },
+    { msg: "uncaught.error", error: "Script error." },
+    { msg: "unhandled.rejection", error: "no reason" },
+  ]);
+  expect([...listeners.values()].every((set) => set.size === 0)).toBe(true);
+});
+
+test("whatever is logged is bounded and does not throw", async () => {
+  const log = start();
+  const circle: Record<string, unknown> = { name: "circle" };
+  circle["itself"] = circle;
+  let deep: unknown = "bottom";
+  for (let n = 0; n < 50; n++) deep = { deep };
+  const thrower = Object.defineProperty({}, "bad", {
+    enumerable: true,
+    get: () => {
+      throw new Error("no");
+    },
+  });
+  log.info("odd", {
+    circle,
+    deep,
+    thrower,
+    big: 1n,
+    when: new Date(0),
+    never: new Date(Number.NaN),
+    fn: () => 1,
+    nothing: undefined,
+    list: Array.from({ length: 99 }, (_, n) => n),
+    symbol: Symbol("s"),
+  });
+  log.info("x".repeat(100_000));
+  log.info("long", Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`k${n}`, "y".repeat(2_000)])));
+  log.info("forged", { level: "error", msg: "other" });
+  log.info(undefined as never, null as never);
+  await log.flush();
+  const [odd, long, cut, forged, none] = sent.flatMap(({ records }) => records);
+  expect(odd).toMatchObject({
+    circle: { name: "circle", itself: "[…]" },
+    thrower: { bad: "[unreadable]" },
+    big: "1",
+    when: "1970-01-01T00:00:00.000Z",
+    never: null,
+    symbol: "Symbol(s)",
+  });
+  expect(odd?.["list"]).toHaveLength(50);
+  expect(String(long?.["msg"]).length).toBe(2_000);
+  expect(cut).toEqual({ level: "info", msg: "long", truncated: expect.any(Number) });
+  expect(forged).toMatchObject({ level: "info", msg: "forged" });
+  expect(none).toMatchObject({ msg: "undefined" });
+});
+
+test("in development records go to the console, and nothing is sent", async () => {
+  const debug = vi.spyOn(console, "debug").mockImplementation(() => {});
+  const log = start({ environment: "development", context: { release: "7" } });
+  log.debug("one", { n: 1 });
+  await log.flush();
+  expect(debug).toHaveBeenCalledWith("one", { release: "7", n: 1 });
+  expect(sent).toEqual([]);
+});
+
+test("it runs where there is no page, in a worker", async () => {
+  vi.stubGlobal("addEventListener", undefined);
+  vi.stubGlobal("removeEventListener", undefined);
+  vi.stubGlobal("document", undefined);
+  const log = createClientLogger({ url: "/log", token: "t", captureErrors: true });
+  log.info("one");
+  await log.close();
+  expect(messages()).toEqual(["one"]);
+});
+
+test("the bundle has at most 3 KB gzipped, and imports nothing", async () => {
+  const entry = new URL("./index.ts", import.meta.url).pathname;
+  const { outputFiles, metafile } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    minify: true,
+    format: "esm",
+    platform: "browser",
+    write: false,
+    metafile: true,
+  });
+  const [output] = outputFiles;
+  expect(gzipSync(output?.contents ?? "").byteLength).toBeLessThanOrEqual(3 * 1024);
+  expect(Object.values(metafile.outputs).flatMap(({ imports }) => imports)).toEqual([]);
+});

@@ -1,0 +1,71 @@
+import type { Logger, LogLevel } from "../log/logger.ts";
+import { captureErrors } from "./capture.ts";
+import { createOutbox } from "./outbox.ts";
+import { page } from "./page.ts";
+import { recordText } from "./record-text.ts";
+
+/** How {@link createClientLogger} logs. */
+export interface ClientLoggerOptions {
+  /** Where records go: the server's `/log`, under its `basePath`. */
+  readonly url: string;
+  /** The caller's token, or what gives one that is fresh; without one nothing is sent. */
+  readonly token: string | (() => string | undefined | Promise<string | undefined>);
+  /** Records below it are dropped. Default `info`, in development `debug`. */
+  readonly level?: LogLevel;
+  /** In development records go to the console, and nothing is sent. Default `production`. */
+  readonly environment?: "development" | "production";
+  /** Fields of every record: the page's own request ID, a release. Default none. */
+  readonly context?: Record<string, unknown>;
+  /** Logs uncaught errors and unhandled rejections, as `error`. Default `false`. */
+  readonly captureErrors?: boolean;
+  /** How long a record waits for others, in milliseconds. Default 2,000. */
+  readonly flushAfterMs?: number;
+  /** How many records wait at most; then the oldest are dropped, and counted. Default 500. */
+  readonly maxQueued?: number;
+}
+
+/** The logger of specification 2.5 in a browser. */
+export interface ClientLogger extends Logger {
+  /** Sends what waits. Resolves once nothing is under way; what failed waits on. */
+  flush(): Promise<void>;
+  /** Sends what waits, and stops listening to the page. */
+  close(): Promise<void>;
+}
+
+const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+
+/**
+ * Creates the logger of a page. Records are sent in batches to `POST /log` (specification 4.2), what waits when the
+ * page is hidden with `keepalive`. It never throws, whatever is logged and whatever becomes of the sending.
+ *
+ * @example
+ * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });
+ * log.info("cart.opened", { items: 3 });
+ */
+export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
+  const { environment, context = {}, level = environment === "development" ? "debug" : "info" } = options;
+  const outbox = environment === "development" ? undefined : createOutbox(options);
+  const threshold = levels.indexOf(level);
+  const write = (at: LogLevel, fields: Record<string, unknown>, msg: string, data?: Record<string, unknown>) => {
+    if (levels.indexOf(at) < threshold) return;
+    if (outbox === undefined) page.console?.[at](msg, { ...fields, ...data });
+    else outbox.add(recordText(at, String(msg), { ...fields, clientTime: new Date().toISOString(), ...data }));
+  };
+  const create = (fields: Record<string, unknown>): Logger => ({
+    info: (msg, data) => write("info", fields, msg, data),
+    warn: (msg, data) => write("warn", fields, msg, data),
+    error: (msg, data) => write("error", fields, msg, data),
+    debug: (msg, data) => write("debug", fields, msg, data),
+    child: (more) => create({ ...fields, ...more }),
+  });
+  const log = create(context);
+  const release = options.captureErrors === true ? captureErrors(log) : () => {};
+  return {
+    ...log,
+    flush: async () => outbox?.flush(),
+    close: async () => {
+      release();
+      await outbox?.close();
+    },
+  };
+}

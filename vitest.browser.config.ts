@@ -1,0 +1,11 @@
+import { defineConfig } from "vitest/config";
+
+// What `npm run test:browser` runs: the browser's logger in a real Chromium, which `npm test` does without.
+export default defineConfig({
+  test: {
+    include: ["test/browser/*.browser.ts"],
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    pool: "forks",
+  },
+});
