@@ -1,4 +1,5 @@
 import { cascadeRows } from "./cascade.ts";
+import { clientLogRows } from "./client-log.ts";
 import { configKeyOptionRows } from "./config-key-options.ts";
 import { configKeyRows } from "./config-keys.ts";
 import { contextRows } from "./contexts.ts";
@@ -8,6 +9,7 @@ import { identityRows } from "./identity.ts";
 import { levelRows } from "./levels.ts";
 import { loggingRows } from "./logging.ts";
 import { notYet, reasons } from "./not-yet.ts";
+import { onceRows } from "./once.ts";
 import { operatorRows } from "./operators.ts";
 import { resolverRows } from "./resolver.ts";
 import type { Row } from "./row.ts";
@@ -25,6 +27,8 @@ export const rows: readonly Row[] = [
   ...identityRows,
   ...operatorRows,
   ...drainingRows,
+  ...clientLogRows,
+  ...onceRows,
 ];
 
 /** How many sentences of the specification are proved, how many are not, and why. */

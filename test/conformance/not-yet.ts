@@ -1,9 +1,8 @@
 /** Why a sentence has no row. */
 export const reasons = {
-  once: "deduplication is not built yet",
+  once: "writes are deduplicated; events, of which the sentence speaks as well, are not built yet",
   events: "events, jobs and their envelope are not built yet",
   delivery: "deliveries are not built yet",
-  "client-log": "the browser logger and POST /log are not built yet",
   lifecycle: "the phases of the shutdown are not built yet; what there is drains and closes",
   pipeline: "hooks, event streaming and projections are not built yet",
   open: "the specification leaves it open, so nothing can contradict it",
@@ -28,7 +27,6 @@ export const notYet: readonly NotYet[] = [
     why: "advice",
   },
   { section: "1", sentence: "The service is a server application framework.", why: "advice" },
-  { section: "1", sentence: "One logger interface is used on server and client.", why: "client-log" },
   { section: "1", sentence: "The framework creates a child logger per … job …", why: "events" },
   {
     section: "1",
@@ -68,7 +66,6 @@ export const notYet: readonly NotYet[] = [
     sentence: "Otherwise choose the level by who changes it (table above). When in doubt, use tenant config.",
     why: "advice",
   },
-  { section: "2.5", sentence: "The interface is identical on server and client.", why: "client-log" },
   { section: "2.5", sentence: "Automatic child-logger context per … job …", why: "events" },
   { section: "2.6", sentence: "`delivery` | readonly delivery accessor | `ctx.delivery.send(...)`", why: "delivery" },
   { section: "2.6", sentence: "Two context mechanisms exist.", why: "advice" },
@@ -119,18 +116,6 @@ export const notYet: readonly NotYet[] = [
     why: "once",
   },
   { section: "3.3", sentence: "The order is in section 4.1 rule 2.", why: "advice" },
-  { section: "4.2", sentence: "Purpose: receives client logs in production.", why: "client-log" },
-  {
-    section: "4.2",
-    sentence:
-      "Request payload: JSON object with `level` (string: info, warn, error or debug), `msg` (string), and additional free-form context fields.",
-    why: "client-log",
-  },
-  {
-    section: "4.2",
-    sentence: "The server logs the entry with `tenantId` and `userId` taken from the caller's token.",
-    why: "client-log",
-  },
   { section: "4.2", sentence: "Response body and status: not shown.", why: "open" },
   { section: "4.3", sentence: "Success status and body: not shown.", why: "open" },
   { section: "4.5.2", sentence: "Background jobs and applies get no signal.", why: "events" },
@@ -146,7 +131,6 @@ export const notYet: readonly NotYet[] = [
       "Out of scope: cancelling a database query already running; cancellation of job runner or projection applies. A pre-flight abort check before each query is planned and is not provided.",
     why: "excluded",
   },
-  { section: "5", sentence: "The client-log endpoint and …", why: "client-log" },
   { section: "5", sentence: "Token format, how tokens are obtained, the header that carries them: not shown.", why: "open" },
   {
     section: "6.1",
@@ -175,12 +159,6 @@ export const notYet: readonly NotYet[] = [
     section: "6.5",
     sentence: "Jobs: a job with the same name and payload as an existing one is deduplicated by the queue.",
     why: "events",
-  },
-  {
-    section: "6.6",
-    sentence:
-      "Write deduplication: same pattern with key `dedup:<requestId>`, 300 s expiry; on a repeat the cached result is returned.",
-    why: "once",
   },
   { section: "6.8", sentence: "Other event type names: not shown.", why: "open" },
   {

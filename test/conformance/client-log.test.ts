@@ -1,0 +1,4 @@
+import { clientLogRows } from "./client-log.ts";
+import { prove } from "./row.ts";
+
+prove(clientLogRows);

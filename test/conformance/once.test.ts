@@ -1,0 +1,4 @@
+import { onceRows } from "./once.ts";
+import { prove } from "./row.ts";
+
+prove(onceRows);
