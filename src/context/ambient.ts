@@ -16,8 +16,8 @@ export interface AmbientContext {
 
 /** What the framework keeps for one request; only `context` is shown to applications. */
 export interface AmbientStore {
-  /** Frozen; the framework replaces it once the caller is known. */
-  context: AmbientContext;
+  /** Frozen; another one once the caller is known. */
+  readonly context: AmbientContext;
   /** The physical name of a declared table, for the server that handles this request. */
   readonly tableName: (name: string) => string;
 }
@@ -26,8 +26,12 @@ export interface AmbientStore {
 const storage = new AsyncLocalStorage<AmbientStore>();
 
 /** Runs `work` with `store` as its ambient store; concurrent runs never see each other's. */
-export function runWithStore<Result>(store: AmbientStore, work: () => Result): Result {
-  return storage.run(store, work);
+export function runWithStore<Parameters extends unknown[], Result>(
+  store: AmbientStore,
+  work: (...parameters: Parameters) => Result,
+  ...parameters: Parameters
+): Result {
+  return storage.run(store, work, ...parameters);
 }
 
 /** The store of the request being handled, for the framework's own use. */

@@ -196,7 +196,7 @@ function call(
       throw new AccessDeniedError(describeRule(access));
     }
     const accepted = await acceptInput(declaration, input ?? {});
-    const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.context.requestId, user, handler: name });
+    const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.requestId, user, handler: name });
     const result = await invoke(declaration, ctx, accepted, runtime.environment);
     return isReply(result) ? result.body : result;
   });
