@@ -113,11 +113,12 @@ class Session implements OperatorSession {
 /** Functions, not methods: `const { config } = ctx` works. All members are the object's own: so does `{ ...ctx }`. */
 class Context implements PipelineContext {
   readonly #session: Session;
+  readonly #node: ComputedNode | undefined;
   readonly user: User;
   readonly log: Logger;
   readonly requestId: string;
-  readonly config: PipelineContext["config"];
-  readonly query: PipelineContext["query"];
+  readonly config: PipelineContext["config"] = (handle) => readConfig(this.#session, handle, this.#node);
+  readonly query: PipelineContext["query"] = (name, input) => runQuery(this.#session, name, input, this.#node);
   declare readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
@@ -139,11 +140,10 @@ class Context implements PipelineContext {
   constructor(session: Session, log: Logger, node: ComputedNode | undefined) {
     const { user, requestId, signal, request } = session.facts;
     this.#session = session;
+    this.#node = node;
     this.user = user;
     this.log = log;
     this.requestId = requestId;
-    this.config = (handle) => readConfig(session, handle, node);
-    this.query = (name, input) => runQuery(session, name, input, node);
     Object.defineProperty(this, "db", Context.#db);
     if (signal !== undefined) this.signal = signal;
     if (request !== undefined) Object.defineProperty(this, "request", Context.#request);

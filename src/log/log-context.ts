@@ -1,5 +1,6 @@
 import { fieldsOf } from "./fields.ts";
-import { membersText, startWalk } from "./json-text.ts";
+import { membersText, readMember, startWalk } from "./json-text.ts";
+import { isHarmless } from "./quoted-text.ts";
 import type { Redaction } from "./redaction.ts";
 
 /** What the records of one server have in common. */
@@ -16,6 +17,8 @@ export const contextLimits = Object.freeze({
   /** Characters of JSON for all fields, those of the parents included; fields beyond are left out. */
   characters: 16_384,
 });
+
+const shortText = 256;
 
 /**
  * The context of a logger and its parents. A child costs one object; the context is read and written
@@ -81,13 +84,25 @@ export class LogContext {
         fields.set("[cut]", '"[cut]":true');
         break;
       }
-      const walk = startWalk(redaction, Math.min(contextLimits.fieldCharacters, left));
-      walk.within.push(source);
       const shown = reserved.has(name) ? `context_${name}` : name;
-      const field = membersText(source, [name], walk, redaction.root, () => shown);
+      const field = this.#fieldText(source, name, shown, Math.min(contextLimits.fieldCharacters, left));
       if (field !== "") fields.set(shown, field);
       left -= field.length;
     }
     return left;
+  }
+
+  #fieldText(source: object, name: string, shown: string, characters: number): string {
+    const { redaction } = this.#rules;
+    const value = readMember(source, name);
+    // What nearly all fields are: nothing to bound, to escape or to redact.
+    if (typeof value === "string" && value.length <= shortText && redaction.root.length === 0 && isHarmless(value)) {
+      const { json, secret } = redaction.member(name);
+      const length = json.length + value.length + 2;
+      if (!secret && shown === name && length < characters) return `${json}"${value}"`;
+    }
+    const walk = startWalk(redaction, characters);
+    walk.within.push(source);
+    return membersText(source, [name], walk, redaction.root, () => shown);
   }
 }
