@@ -9,10 +9,7 @@ export interface DynamoDbOptions {
 
 /** Opens a DynamoDB document client. The SDK is loaded here, and only here. */
 export async function openDatabase({ endpoint, region, credentials }: DynamoDbOptions): Promise<Database> {
-  const [{ DynamoDBClient }, { DynamoDBDocumentClient }] = await Promise.all([
-    import("@aws-sdk/client-dynamodb"),
-    import("@aws-sdk/lib-dynamodb"),
-  ]);
+  const { DynamoDBClient, DynamoDBDocumentClient } = await import("./dynamodb-sdk.ts");
   const client = new DynamoDBClient({
     ...(endpoint === undefined ? {} : { endpoint }),
     ...(region === undefined ? {} : { region }),

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { FrameworkError, isTypedError } from "../errors/errors.ts";
+import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
 import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Connection } from "./connections.ts";
@@ -9,13 +9,14 @@ export function httpRequest(
   message: IncomingMessage,
   response: ServerResponse,
   connection: Connection,
+  refusal: PipelineError | undefined,
 ): HttpRequest & { readonly signal: AbortSignal } {
   // Both are always there on a server's side; the types are shared with the client's.
   const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
   const { path, query } = splitTarget(url);
   const headers: Record<string, string> = Object.assign(emptyHeaders(), message.headers);
   const departure = new AbortController();
-  response.once("close", () => {
+  response.on("close", () => {
     if (!response.writableFinished) departure.abort(new DOMException("The client has gone", "AbortError"));
   });
   return {
@@ -26,6 +27,7 @@ export function httpRequest(
     ip: message.socket.remoteAddress,
     signal: departure.signal,
     gatewayClaims: undefined, // no gateway in front of a container is believed
+    refusal,
     readBody: (limitBytes) => readBody(message, limitBytes, connection),
   };
 }

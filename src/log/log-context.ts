@@ -76,7 +76,7 @@ export class LogContext {
 
   /** Writes what this context adds, and gives the characters that are left after it. */
   #addTo(fields: Map<string, string>, characters: number): number {
-    const { redaction, reserved } = this.#rules;
+    const { reserved } = this.#rules;
     const { source, names } = fieldsOf(this.#added, "context");
     let left = characters;
     for (const name of names) {

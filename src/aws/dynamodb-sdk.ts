@@ -1,0 +1,6 @@
+/**
+ * What is used of the DynamoDB SDK at run time; loaded by `import("./dynamodb-sdk.ts")`, never with the package. A bundler
+ * keeps these and what they need: of a package that is itself loaded by `import()` it has to keep everything.
+ */
+export { DynamoDBClient } from "@aws-sdk/client-dynamodb";
+export { BatchGetCommand, DynamoDBDocumentClient, QueryCommand, TransactWriteCommand } from "@aws-sdk/lib-dynamodb";
