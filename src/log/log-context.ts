@@ -18,7 +18,8 @@ export const contextLimits = Object.freeze({
   characters: 16_384,
 });
 
-const shortText = 256;
+/** Far within the limits above. */
+const plainLimits = Object.freeze({ fields: 16, characters: 256 });
 
 /**
  * The context of a logger and its parents. A child costs one object; the context is read and written
@@ -30,6 +31,8 @@ export class LogContext {
   readonly #parent: LogContext | undefined;
   #fields: ReadonlyMap<string, string> | undefined;
   #text: string | undefined;
+  /** The names of the fields, where they were written without `#fields`. */
+  #plainNames: readonly string[] | undefined;
   /** Characters left for children, once the fields are written. */
   #left = 0;
 
@@ -52,12 +55,19 @@ export class LogContext {
 
   /** All fields as they stand in a line, with a comma after each. */
   get text(): string {
-    if (this.#text === undefined) {
-      let text = "";
-      for (const field of this.fields.values()) text += `${field},`;
-      this.#text = text;
-    }
+    this.#text ??= this.#plainText() ?? this.#joined();
     return this.#text;
+  }
+
+  /** Whether there is a field of this name. */
+  has(name: string): boolean {
+    return this.#plainNames?.includes(name) ?? this.fields.has(name);
+  }
+
+  #joined(): string {
+    let text = "";
+    for (const field of this.fields.values()) text += `${field},`;
+    return text;
   }
 
   /** A loop, since a chain of children may be longer than the stack. */
@@ -76,7 +86,7 @@ export class LogContext {
 
   /** Writes what this context adds, and gives the characters that are left after it. */
   #addTo(fields: Map<string, string>, characters: number): number {
-    const { reserved } = this.#rules;
+    const { redaction, reserved } = this.#rules;
     const { source, names } = fieldsOf(this.#added, "context");
     let left = characters;
     for (const name of names) {
@@ -85,24 +95,36 @@ export class LogContext {
         break;
       }
       const shown = reserved.has(name) ? `context_${name}` : name;
-      const field = this.#fieldText(source, name, shown, Math.min(contextLimits.fieldCharacters, left));
+      const walk = startWalk(redaction, Math.min(contextLimits.fieldCharacters, left));
+      walk.within.push(source);
+      const field = membersText(source, [name], walk, redaction.root, () => shown);
       if (field !== "") fields.set(shown, field);
       left -= field.length;
     }
     return left;
   }
 
-  #fieldText(source: object, name: string, shown: string, characters: number): string {
-    const { redaction } = this.#rules;
-    const value = readMember(source, name);
-    // What nearly all fields are: nothing to bound, to escape or to redact.
-    if (typeof value === "string" && value.length <= shortText && redaction.root.length === 0 && isHarmless(value)) {
+  /**
+   * What nearly all contexts are: a few short texts with nothing to bound, to escape or to redact, below a parent
+   * without fields. `undefined` where it is another one.
+   */
+  #plainText(): string | undefined {
+    const { redaction, reserved } = this.#rules;
+    if (this.#parent === undefined || this.#parent.#added !== undefined || redaction.root.length > 0) return undefined;
+    const { source, names } = fieldsOf(this.#added, "context");
+    if (names.length > plainLimits.fields) return undefined;
+    const written: string[] = [];
+    let text = "";
+    for (const name of names) {
+      const value = readMember(source, name);
+      if (value === undefined) continue;
+      if (typeof value !== "string" || value.length > plainLimits.characters || !isHarmless(value)) return undefined;
       const { json, secret } = redaction.member(name);
-      const length = json.length + value.length + 2;
-      if (!secret && shown === name && length < characters) return `${json}"${value}"`;
+      if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
+      text += `${json}"${value}",`;
+      written.push(name);
     }
-    const walk = startWalk(redaction, characters);
-    walk.within.push(source);
-    return membersText(source, [name], walk, redaction.root, () => shown);
+    this.#plainNames = written;
+    return text;
   }
 }
