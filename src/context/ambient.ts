@@ -26,12 +26,8 @@ export interface AmbientStore {
 const storage = new AsyncLocalStorage<AmbientStore>();
 
 /** Runs `work` with `store` as its ambient store; concurrent runs never see each other's. */
-export function runWithStore<Parameters extends unknown[], Result>(
-  store: AmbientStore,
-  work: (...parameters: Parameters) => Result,
-  ...parameters: Parameters
-): Result {
-  return storage.run(store, work, ...parameters);
+export function runWithStore<Result>(store: AmbientStore, work: () => Result): Result {
+  return storage.run(store, work);
 }
 
 /** The store of the request being handled, for the framework's own use. */

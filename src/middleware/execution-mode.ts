@@ -68,7 +68,7 @@ export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCod
     };
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> => {
       try {
-        return runInScope(runtime(), codec.facts(event), answer, event, context);
+        return runInScope(runtime(), codec.facts(event), (scope) => answer(scope, event, context));
       } catch (error) {
         return Promise.reject(error);
       }

@@ -32,16 +32,15 @@ export interface ScopeFacts {
  * Opens the scope of a request: adopts or makes its ID (specification 4.4) and runs `work`
  * with the ambient context.
  */
-export function runInScope<Parameters extends unknown[], Result>(
+export function runInScope<Result>(
   runtime: Runtime,
   { headers, signal }: ScopeFacts,
-  work: (scope: RequestScope, ...parameters: Parameters) => Promise<Result>,
-  ...parameters: Parameters
+  work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
   const scope = new Scope(runtime, requestId, headers, signal);
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
-  return runWithStore(scope, work, scope, ...parameters);
+  return runWithStore(scope, () => work(scope));
 }
 
 /** Records which handler answers the request. */
@@ -88,7 +87,7 @@ class Scope implements RequestScope {
 
   #makeContext(): AmbientContext {
     const { requestId, user } = this;
-    const trace = this.#context === undefined ? parseTrace(this.headers, this.runtime.variables) : this.#context.made.trace;
+    const trace = parseTrace(this.headers, this.runtime.variables);
     return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal: this.#signal, trace });
   }
 }
