@@ -4,7 +4,7 @@ export interface Result {
   /** Medians. */
   readonly ours: number;
   readonly peer: number;
-  readonly unit: "ns" | "calls" | "bytes";
+  readonly unit: "ns" | "us" | "ms" | "calls" | "bytes";
   /** `ours / peer`. */
   readonly ratio: number;
   readonly goal: string;
@@ -14,21 +14,22 @@ export interface Result {
 export interface Contest {
   readonly id: string;
   readonly goal: string;
+  /** How often a round does it. Default 200,000. */
+  readonly times?: number;
   readonly ours: (times: number) => Promise<void>;
   readonly peer: (times: number) => Promise<void>;
 }
 
 const rounds = 15;
-const times = 200_000;
 
 /** Times both in turns, so that what else the machine does meets both. */
-export async function sideBySide({ id, goal, ours, peer }: Contest): Promise<Result> {
+export async function sideBySide({ id, goal, times = 200_000, ours, peer }: Contest): Promise<Result> {
   const taken: { ours: number[]; peer: number[] } = { ours: [], peer: [] };
   await ours(times);
   await peer(times);
   for (let round = 0; round < rounds; round++) {
-    taken.ours.push(await nanosecondsOf(ours));
-    taken.peer.push(await nanosecondsOf(peer));
+    taken.ours.push(await nanosecondsOf(ours, times));
+    taken.peer.push(await nanosecondsOf(peer, times));
   }
   return result({ id, goal, ours: Math.round(median(taken.ours)), peer: Math.round(median(taken.peer)), unit: "ns" });
 }
@@ -38,18 +39,25 @@ export function callsOf(id: string, { ours, peer }: { readonly ours: number; rea
   return result({ id, goal: "ours = 1", ours, peer, unit: "calls" });
 }
 
-function result(facts: Omit<Result, "ratio">): Result {
+/** Adds the ratio. */
+export function result(facts: Omit<Result, "ratio">): Result {
   const { id, ours, peer, unit, goal } = facts;
-  return { id, ours, peer, unit, ratio: Math.round((ours / peer) * 1_000) / 1_000, goal };
+  return { id, ours, peer, unit, ratio: rounded(ours / peer, 3), goal };
 }
 
-async function nanosecondsOf(work: (times: number) => Promise<void>): Promise<number> {
+/** The middle one; of an even number the upper of the two in the middle. */
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+/** The number with so many decimals. */
+export function rounded(value: number, decimals: number): number {
+  return Number(value.toFixed(decimals));
+}
+
+async function nanosecondsOf(work: (times: number) => Promise<void>, times: number): Promise<number> {
   const began = process.hrtime.bigint();
   await work(times);
   return Number(process.hrtime.bigint() - began) / times;
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
 }

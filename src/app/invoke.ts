@@ -5,20 +5,14 @@ import type { Environment } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 
 /**
- * Runs a handler on input that its schema accepted; outside production what it returns is
- * held against its `output` schema.
+ * Runs a handler on input that its schema accepted, and returns its result or a promise of it; outside
+ * production what it returns is held against its `output` schema.
  *
- * @throws Error where the result does not fit the schema, naming the handler and the paths.
+ * @throws what the handler throws, and Error where the result does not fit the schema, naming the handler and the paths.
  */
-export async function invoke(
-  declaration: HandlerDeclaration,
-  ctx: PipelineContext,
-  input: unknown,
-  environment: Environment,
-): Promise<unknown> {
-  const result = await declaration.run(ctx, input);
-  if (environment !== "production") await checkOutput(declaration, result);
-  return result;
+export function invoke(declaration: HandlerDeclaration, ctx: PipelineContext, input: unknown, environment: Environment): unknown {
+  const result = declaration.run(ctx, input);
+  return declaration.output === undefined || environment === "production" ? result : checkOutput(declaration, result);
 }
 
 /** Validates the input of a handler. A handler without a schema takes it as it is. */
@@ -27,14 +21,15 @@ export function acceptInput(declaration: HandlerDeclaration, input: unknown): un
 }
 
 /**
- * Holds a result against the `output` schema of its handler.
+ * Holds a result against the `output` schema of its handler, and returns it.
  *
  * @throws Error where it does not fit, naming the handler and the paths.
  */
-export async function checkOutput(declaration: HandlerDeclaration, result: unknown): Promise<void> {
+export async function checkOutput(declaration: HandlerDeclaration, returned: unknown): Promise<unknown> {
+  const result = await returned;
   const value = isReply(result) ? result.body : result;
   const outcome = await declaration.output?.["~standard"].validate(value);
-  if (outcome?.issues === undefined) return;
+  if (outcome?.issues === undefined) return result;
   const problems = outcome.issues.slice(0, 10).map(({ path = [], message }) => {
     const dotted = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
     return dotted === "" ? message : `${dotted}: ${message}`;

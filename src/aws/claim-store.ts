@@ -92,7 +92,7 @@ export function dynamoClaimStore(database: Database, tableName: string): ClaimSt
       await holds(() => database.send(command));
     },
     commit: async ({ items, token, completed }) => {
-      const { TransactWriteCommand } = await import("@aws-sdk/lib-dynamodb");
+      const { TransactWriteCommand } = await sdk();
       const own = completed === undefined ? [] : [{ Put: completion(tableName, completed) }];
       // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
       const TransactItems = [...items, ...own] as NonNullable<TransactWriteCommandInput["TransactItems"]>;
@@ -137,7 +137,7 @@ export function dynamoClaimStore(database: Database, tableName: string): ClaimSt
 
 /** Loaded with the first claim, like all of the SDK. */
 function sdk() {
-  return import("@aws-sdk/client-dynamodb");
+  return import("./dynamodb-sdk.ts");
 }
 
 /** The record once it is completed, conditional on its owner. */

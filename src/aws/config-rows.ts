@@ -33,7 +33,7 @@ async function readChunk(
   addresses: readonly RowAddress[],
   rows: Map<string, ConfigRow>,
 ): Promise<void> {
-  const { BatchGetCommand } = await import("@aws-sdk/lib-dynamodb");
+  const { BatchGetCommand } = await import("./dynamodb-sdk.ts");
   let keys: Record<string, unknown>[] = addresses.map(({ partition, key }) => ({ pk: partition, sk: key }));
   for (let attempt = 0; keys.length > 0; attempt++) {
     if (attempt === maxAttempts) {

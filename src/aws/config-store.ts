@@ -19,7 +19,7 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
     read: dynamoConfigRows(database, tableName).read,
     ...dynamoSealedRows(database, tableName),
     write: async (write) => {
-      const { TransactWriteCommand } = await import("@aws-sdk/lib-dynamodb");
+      const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
       try {
         await database.send(new TransactWriteCommand({ TransactItems: itemsOf(tableName, write) }));
         return true;
@@ -33,7 +33,7 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
     history: async (address, { before, limit }) => {
       const newest = before === undefined ? maxVersion : before - 1;
       if (newest < 0) return [];
-      const { QueryCommand } = await import("@aws-sdk/lib-dynamodb");
+      const { QueryCommand } = await import("./dynamodb-sdk.ts");
       const entries: Record<string, unknown>[] = [];
       let from: Record<string, unknown> | undefined;
       // An answer ends at 1 MB, which sixty of the largest values fill.

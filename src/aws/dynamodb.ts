@@ -3,10 +3,7 @@ import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 /** Opens a DynamoDB document client. The SDK is loaded here, and only here. */
 export async function openDatabase(options: ClientOptions): Promise<Database> {
-  const [{ DynamoDBClient }, { DynamoDBDocumentClient }] = await Promise.all([
-    import("@aws-sdk/client-dynamodb"),
-    import("@aws-sdk/lib-dynamodb"),
-  ]);
+  const { DynamoDBClient, DynamoDBDocumentClient } = await import("./dynamodb-sdk.ts");
   const client = new DynamoDBClient(clientOptions(options));
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
 }

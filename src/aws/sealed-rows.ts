@@ -10,7 +10,7 @@ const pageSize = 100;
 export function dynamoSealedRows(database: Database, tableName: string): Pick<ConfigStore, "sealedRows" | "reseal"> {
   return {
     sealedRows: async (from) => {
-      const { ScanCommand } = await import("@aws-sdk/lib-dynamodb");
+      const { ScanCommand } = await import("./dynamodb-sdk.ts");
       const start = from === undefined ? undefined : startKey(from);
       const {
         Items = [],
@@ -34,7 +34,7 @@ export function dynamoSealedRows(database: Database, tableName: string): Pick<Co
       };
     },
     reseal: async ({ address, version, value: { key } }, value) => {
-      const { UpdateCommand } = await import("@aws-sdk/lib-dynamodb");
+      const { UpdateCommand } = await import("./dynamodb-sdk.ts");
       const seen = version === undefined ? "attribute_not_exists(version)" : "version = :version";
       try {
         await database.send(

@@ -30,9 +30,14 @@ export function createCache<Value>(maxTenants: number): Cache<Value> {
   const system = createPart<Value>(systemPartition());
   const tenants = new Map<string, Part<Value>>();
   const users = new Map<string, Part<Value>>();
+  // What is at the end already stays there: a Map whose entries come and go leaves garbage that outlives
+  // young collections, and most reads are of whoever read last.
+  let [lastTenant, lastUser] = [system, system];
 
   const useTenant = (partition: string) => {
+    if (lastTenant.partition === partition && !lastTenant.isEvicted) return lastTenant;
     const tenant = moveToEnd(tenants, partition);
+    lastTenant = tenant;
     if (tenants.size > maxTenants) {
       const oldest = evictOldest(tenants);
       for (const user of oldest.users) evict(users, user);
@@ -41,7 +46,9 @@ export function createCache<Value>(maxTenants: number): Cache<Value> {
   };
   const useUser = (partition: string, owner: string) => {
     const tenant = useTenant(owner);
+    if (lastUser.partition === partition && !lastUser.isEvicted) return lastUser;
     const user = moveToEnd(users, partition);
+    lastUser = user;
     tenant.users.add(user);
     if (users.size > maxTenants * usersPerTenant) {
       const oldest = evictOldest(users);

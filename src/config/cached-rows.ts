@@ -5,7 +5,7 @@ import { createFlights, type FlightSchedule, type Flights, processSchedule } fro
 import type { KeyGroup, KeyPlace } from "./key-places.ts";
 import { type KeyRows, type RowView, uncachedRows } from "./key-rows.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./page.ts";
-import { type ConfigRow, type ConfigRowReader, type RowOwner, rowLevels } from "./rows.ts";
+import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "./rows.ts";
 
 /** What a cache of rows is made of. */
 export interface CachedRowsOptions extends Ages {
@@ -63,8 +63,7 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
   return {
-    view: (owner, onStale) =>
-      createView({ cache, flights, places, clock, uncached: uncachedRows(reader, owner), onStale }, owner),
+    view: (owner, onStale) => new View({ cache, flights, places, clock, reader, onStale }, owner),
     noteWrite: take(false),
     notePut: take(true),
     invalidate: (partition, key) => {
@@ -84,42 +83,73 @@ interface ViewParts {
   readonly flights: Flights;
   readonly places: ReadonlyMap<string, KeyPlace>;
   readonly clock: Clock;
-  readonly uncached: RowView;
+  readonly reader: ConfigRowReader;
   readonly onStale: (read: StaleRead) => void;
 }
 
-function createView({ cache, flights, places, clock, uncached, onStale }: ViewParts, owner: RowOwner): RowView {
-  const levels = rowLevels("user", owner);
-  let parts: readonly Part<CachedKeyRows>[] = [];
-  /** The index of the narrowest level that counts for a key of each scope. */
-  const narrowest: Readonly<Record<ConfigScope, number>> = {
-    user: 0,
-    tenant: Math.max(0, levels.length - 2),
-    system: levels.length - 1,
-  };
+/** A class, since each request has one: closures would cost it four times as much (`wrapped-no-log` in `bench/results.json`). */
+class View implements RowView {
+  readonly #given: ViewParts;
+  readonly #owner: RowOwner;
+  readonly #levels: readonly RowLevel[];
+  #parts: readonly Part<CachedKeyRows>[] = [];
 
-  const pagesOf = (group: KeyGroup, scope: ConfigScope) => parts.slice(narrowest[scope]).map((part) => groupPage(part, group));
+  constructor(given: ViewParts, owner: RowOwner) {
+    this.#given = given;
+    this.#owner = owner;
+    this.#levels = rowLevels("user", owner);
+  }
+
+  rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows> {
+    const { cache, clock, places, reader } = this.#given;
+    const place = places.get(key);
+    if (place === undefined || place.scope !== scope) return uncachedRows(reader, this.#owner).rowsOf(key, scope);
+    // A tenant that goes takes its users along, so the narrowest part tells for all.
+    if (this.#parts[0] === undefined || this.#parts[0].isEvicted) {
+      this.#parts = this.#levels.map(({ partition }) => cache.use(partition));
+    }
+    const nowMs = clock.now();
+    const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
+    if (known?.isHeld(nowMs)) return known;
+    const pages = known?.pages ?? this.#pagesOf(place.group, scope);
+    if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(place.group, nowMs);
+    if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(key, place, pages, nowMs);
+    return this.#compose(key, scope, pages);
+  }
+
+  /** The index of the narrowest level that counts for a key of the scope. */
+  #narrowest(scope: ConfigScope): number {
+    const { length } = this.#levels;
+    if (scope === "user") return 0;
+    return scope === "tenant" ? Math.max(0, length - 2) : length - 1;
+  }
+
+  #pagesOf(group: KeyGroup, scope: ConfigScope): Page[] {
+    return this.#parts.slice(this.#narrowest(scope)).map((part) => groupPage(part, group));
+  }
 
   /** Asks for whatever of the group is not fresh: its keys of other scopes are likely to be read next. */
-  const refresh = (group: KeyGroup, nowMs: number) => {
-    for (const part of parts) {
+  #refresh(group: KeyGroup, nowMs: number): void {
+    for (const part of this.#parts) {
       const page = groupPage(part, group);
-      if (page.keys.length > 0 && !isFresh(page, nowMs)) flights.fetch(page, nowMs);
+      if (page.keys.length > 0 && !isFresh(page, nowMs)) this.#given.flights.fetch(page, nowMs);
     }
-  };
+  }
 
-  const compose = (key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows => {
+  #compose(key: string, scope: ConfigScope, pages: readonly Page[]): CachedKeyRows {
+    const narrowest = this.#narrowest(scope);
     const composed: CachedKeyRows = {
-      levels: levels.slice(narrowest[scope]).map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
+      levels: this.#levels.slice(narrowest).map((level, index) => ({ ...level, row: pages[index]?.rows.get(key)?.row })),
       isHeld: holding(pages),
       decision: undefined,
       pages,
     };
-    parts[narrowest[scope]]?.values.set(key, composed);
+    this.#parts[narrowest]?.values.set(key, composed);
     return composed;
-  };
+  }
 
-  const wait = async (key: string, place: KeyPlace, pages: readonly Page[], nowMs: number): Promise<KeyRows> => {
+  async #wait(key: string, place: KeyPlace, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
+    const { clock, flights } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
     const fetching = awaited.map((page) => flights.fetch(page, nowMs));
     await Promise.all(fetching.map((flight) => flight?.done));
@@ -131,36 +161,20 @@ function createView({ cache, flights, places, clock, uncached, onStale }: ViewPa
       if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
       // The answer was dropped, since the page was invalidated meanwhile.
       else if (flight?.failure === undefined && flight !== undefined && isBefore(page.askedMs, flight.askedMs)) {
-        return wait(key, place, pages, clock.now());
+        return this.#wait(key, place, pages, clock.now());
       }
     }
     const [oldest] = failed;
-    if (oldest !== undefined) report(key, oldest, clock.now());
-    return compose(key, place.scope, pages);
-  };
+    if (oldest !== undefined) this.#report(key, oldest, clock.now());
+    return this.#compose(key, place.scope, pages);
+  }
 
-  const report = (key: string, page: Page, nowMs: number) => {
+  #report(key: string, page: Page, nowMs: number): void {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
     // Safe: a page without rows has failed the read before.
-    onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
-  };
-
-  return {
-    rowsOf: (key, scope) => {
-      const place = places.get(key);
-      if (place === undefined || place.scope !== scope) return uncached.rowsOf(key, scope);
-      // A tenant that goes takes its users along, so the narrowest part tells for all.
-      if (parts[0] === undefined || parts[0].isEvicted) parts = levels.map(({ partition }) => cache.use(partition));
-      const nowMs = clock.now();
-      const known = parts[narrowest[scope]]?.values.get(key);
-      if (known?.isHeld(nowMs)) return known;
-      const pages = known?.pages ?? pagesOf(place.group, scope);
-      if (!pages.every((page) => isFresh(page, nowMs))) refresh(place.group, nowMs);
-      if (!pages.every((page) => isUsable(page, nowMs))) return wait(key, place, pages, nowMs);
-      return compose(key, scope, pages);
-    },
-  };
+    this.#given.onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
+  }
 }
 
 /** The page of a feature in one partition: keys of a narrower scope have rows there too. */

@@ -138,7 +138,13 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   /** The same, once the key ring is there for rows that are sealed with a key nobody has met yet. */
   const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
     const waiting = definition.encrypted ? session.cipher.prepare(rows.levels.map(({ row }) => row)) : undefined;
-    if (waiting === undefined) return resolveWith(session, id, definition, from, rows);
+    if (waiting === undefined) {
+      try {
+        return resolveWith(session, id, definition, from, rows);
+      } catch (error) {
+        return Promise.reject(error); // a read fails by its promise, whether it had to wait or not
+      }
+    }
     return waiting.then(() => resolveWith(session, id, definition, from, rows));
   };
 

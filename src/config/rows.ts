@@ -82,14 +82,16 @@ export function tenantPartition(tenantId: string): string {
 
 /** The partition of one user's rows. */
 export function userPartition(tenantId: string, userId: string): string {
-  return `config#user#${escaped(tenantId)}#${escaped(userId)}`;
+  return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
+
+const ofUsers = "config#user#";
 
 /** The tenant's partition beside the partition of one of its users; `undefined` for any other partition. */
 export function owningPartition(partition: string): string | undefined {
-  // Safe to split: an ID's own `#` is escaped.
-  const [, kind, tenant] = partition.split("#");
-  return kind === "user" ? `config#tenant#${tenant}` : undefined;
+  if (!partition.startsWith(ofUsers)) return undefined;
+  // Safe to look for: an ID's own `#` is escaped.
+  return `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
 }
 
 /** DynamoDB takes partition keys of up to 2048 bytes; the longest of ours has two IDs and 13 bytes more. */
@@ -101,6 +103,7 @@ const longestIdBytes = 1000;
  * ID is replaced by its hash, marked `%h`, which escaping never produces.
  */
 function escaped(id: string): string {
+  if (/^[\w.:@-]{0,256}$/.test(id)) return id;
   const text = id.replace(/[%#]|\p{Surrogate}/gu, (character) =>
     character === "%" || character === "#"
       ? encodeURIComponent(character)

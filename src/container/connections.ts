@@ -24,8 +24,11 @@ export interface Connections {
 export function followConnections(http: HttpServer): Connections {
   const known = new Map<Duplex, Connection>();
   const of = (socket: Duplex): Connection => {
-    const connection = known.get(socket) ?? { answering: 0, isUsed: false, isBroken: false, failBody: undefined };
-    known.set(socket, connection);
+    let connection = known.get(socket);
+    if (connection === undefined) {
+      connection = { answering: 0, isUsed: false, isBroken: false, failBody: undefined };
+      known.set(socket, connection);
+    }
     return connection;
   };
   http.on("connection", (socket) => {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { FrameworkError, isTypedError } from "../errors/errors.ts";
+import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
+import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Connection } from "./connections.ts";
 
@@ -8,13 +9,14 @@ export function httpRequest(
   message: IncomingMessage,
   response: ServerResponse,
   connection: Connection,
+  refusal: PipelineError | undefined,
 ): HttpRequest & { readonly signal: AbortSignal } {
   // Both are always there on a server's side; the types are shared with the client's.
   const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
   const { path, query } = splitTarget(url);
-  const headers: Record<string, string> = Object.assign(Object.create(null), message.headers);
+  const headers: Record<string, string> = Object.assign(emptyHeaders(), message.headers);
   const departure = new AbortController();
-  response.once("close", () => {
+  response.on("close", () => {
     if (!response.writableFinished) departure.abort(new DOMException("The client has gone", "AbortError"));
   });
   return {
@@ -25,6 +27,7 @@ export function httpRequest(
     ip: message.socket.remoteAddress,
     signal: departure.signal,
     gatewayClaims: undefined, // no gateway in front of a container is believed
+    refusal,
     readBody: (limitBytes) => readBody(message, limitBytes, connection),
   };
 }
@@ -38,10 +41,14 @@ function splitTarget(target: string): { path: string; query: string } {
 
 const noBytes = new Uint8Array(0);
 
-async function readBody(message: IncomingMessage, limitBytes: number, connection: Connection): Promise<Uint8Array> {
+function readBody(message: IncomingMessage, limitBytes: number, connection: Connection): Uint8Array | Promise<Uint8Array> {
   const { "content-length": length, "transfer-encoding": encoding } = message.headers;
   if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
   if (Number(length) > limitBytes) throw tooLarge(limitBytes);
+  return receive(message, limitBytes, connection);
+}
+
+async function receive(message: IncomingMessage, limitBytes: number, connection: Connection): Promise<Uint8Array> {
   // What breaks in mid-body is an error of the connection, which the message never hears of.
   const broken = new Promise<never>((_, reject) => {
     connection.failBody = reject;

@@ -77,11 +77,11 @@ async function respond(
   const connection = connections.of(socket);
   connection.isUsed = true;
   connection.answering += 1;
-  response.once("close", () => {
+  response.on("close", () => {
     connection.answering -= 1;
     if (connection.isBroken && connection.answering === 0) socket.destroySoon();
   });
-  const request = { ...httpRequest(message, response, connection), refusal };
+  const request = httpRequest(message, response, connection, refusal);
   await serve(runtime, request, async (answer, log) => {
     if (runtime.lifecycle.state === "draining" || connection.isBroken) response.setHeader("connection", "close");
     if (!message.complete) cutUpload(socket, response);
@@ -108,9 +108,8 @@ function cutLater(socket: Duplex): void {
 }
 
 async function write(response: ServerResponse, { status, headers, cookies, body }: HttpResponse, head: boolean): Promise<void> {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  if (cookies.length > 0) response.setHeader("set-cookie", cookies);
-  response.statusCode = status;
+  // At once, not header by header: with a call for each, Node keeps a table of them.
+  response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
   if (body === undefined || head || typeof body === "string" || body instanceof Uint8Array) {
     response.end(head ? undefined : body);
     return;

@@ -16,8 +16,8 @@ export interface AmbientContext {
 
 /** What the framework keeps for one request; only `context` is shown to applications. */
 export interface AmbientStore {
-  /** Frozen; the framework replaces it once the caller is known. */
-  context: AmbientContext;
+  /** Frozen; another one once the caller is known. */
+  readonly context: AmbientContext;
   /** The physical name of a declared table, for the server that handles this request. */
   readonly tableName: (name: string) => string;
 }

@@ -38,17 +38,16 @@ function parseTraceparent(header: string | undefined): Trace | undefined {
 /** `Root=1-<8 digits>-<24 digits>;Parent=<16 digits>;Sampled=1`, in any order, among others. */
 function parseXRay(header: string | undefined): Trace | undefined {
   if (header === undefined || header.length > maxHeaderLength) return undefined;
-  const fields = new Map(header.split(";").map((field) => splitField(field.trim())));
-  const root = /^1-([\da-f]{8})-([\da-f]{24})$/i.exec(fields.get("root") ?? "");
+  const fields = { root: "", parent: "", sampled: "" };
+  for (const field of header.split(";")) {
+    const at = field.indexOf("=");
+    const name = field.slice(0, at).trim().toLowerCase();
+    if (name === "root" || name === "parent" || name === "sampled") fields[name] = field.slice(at + 1).trim();
+  }
+  const root = /^1-([\da-f]{8})-([\da-f]{24})$/i.exec(fields.root);
   if (root === null) return undefined;
   const traceId = `${root[1]}${root[2]}`.toLowerCase();
   if (/^0+$/.test(traceId)) return undefined;
-  const parent = fields.get("parent") ?? "";
-  const spanId = /^(?!0{16})[\da-f]{16}$/i.test(parent) ? parent.toLowerCase() : undefined;
-  return { traceId, spanId, sampled: fields.get("sampled") === "1" };
-}
-
-function splitField(field: string): [string, string] {
-  const at = field.indexOf("=");
-  return [field.slice(0, at).toLowerCase(), field.slice(at + 1)];
+  const spanId = /^(?!0{16})[\da-f]{16}$/i.test(fields.parent) ? fields.parent.toLowerCase() : undefined;
+  return { traceId, spanId, sampled: fields.sampled === "1" };
 }

@@ -26,13 +26,13 @@ export function readInput({ params, query, contentType, bytes, kind, method }: I
   const input: Record<string, unknown> = Object.create(null);
   const twice: FieldError[] = [];
   const add = (source: Readonly<Record<string, unknown>>) => {
-    for (const [name, value] of Object.entries(source)) {
+    for (const name of Object.keys(source)) {
       if (name in input) twice.push({ field: shown(name), error: "is given twice: in path, query or body" });
-      else input[name] = value;
+      else input[name] = source[name];
     }
   };
   add(params);
-  add(parseForm(query, "query"));
+  if (query !== "") add(parseForm(query, "query"));
   const body = method === "GET" || method === "HEAD" ? undefined : parseBody(kind, contentType, bytes);
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));

@@ -11,7 +11,7 @@ export interface HttpRequest {
   readonly path: string;
   /** The query as received, without `?`; `""` where there is none. */
   readonly query: string;
-  /** Prototype-free, names in lower case, repeated ones joined as RFC 9110 says. */
+  /** Names in lower case, none inherited, repeated ones joined as RFC 9110 says. */
   readonly headers: Readonly<Record<string, string>>;
   /** The address of the peer, where the host knows it. */
   readonly ip: string | undefined;
@@ -22,11 +22,11 @@ export interface HttpRequest {
   /** Why the host cannot take the request: the pipeline answers with it. */
   readonly refusal?: PipelineError | undefined;
   /**
-   * Reads the whole body, once.
+   * Reads the whole body, once; at once where it is there already.
    *
    * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading on.
    */
-  readBody(limitBytes: number): Promise<Uint8Array>;
+  readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
 }
 
 /** What the pipeline answers; the hosts write it out. */

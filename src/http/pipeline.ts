@@ -4,6 +4,8 @@ import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, NotFoundError } from "../errors/errors.ts";
 import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
+import type { Credentials } from "../identity/authenticator.ts";
+import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { identify, nameHandler, type RequestScope, runInScope } from "../middleware/scope.ts";
@@ -64,12 +66,15 @@ export async function answer(
   }
   const { target: declaration, params, head } = match;
   nameHandler(scope, declaration.name);
-  const bytes = await request.readBody(limits?.bodyBytes ?? defaultBodyBytes);
+  // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
+  const body = request.readBody(limits?.bodyBytes ?? defaultBodyBytes);
+  const bytes = body instanceof Promise ? await body : body;
   // Safe: boot refuses a route without an access rule.
-  const user = await authorize(scope, request, declaration.access as AccessRule);
+  const known = authorize(scope, request, declaration.access as AccessRule);
+  const user = known instanceof Promise ? await known : known;
   identify(scope, user);
   refuseEncoded(request, bytes);
-  const input = await acceptInput(
+  const accepted = acceptInput(
     declaration,
     readInput({
       params,
@@ -80,8 +85,9 @@ export async function answer(
       method: request.method,
     }),
   );
+  const input = accepted instanceof Promise ? await accepted : accepted;
   const { signal, headers } = request;
-  const view = requestView(request, bytes);
+  const view = () => requestView(request, bytes);
   const response = await perform(scope, { declaration, user, input, headers, head, signal, request: view });
   return response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response;
 }
@@ -107,7 +113,7 @@ type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal
 /** Turns an error into the uniform response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, error: unknown): HttpResponse {
   const { response, log } = errorResponse(error, {
-    requestId: scope.context.requestId,
+    requestId: scope.requestId,
     environment: scope.runtime.environment,
     accept: request.headers["accept"],
     head: request.method === "HEAD",
@@ -131,7 +137,7 @@ export function finish(
   headers: Record<string, string>,
 ): Record<string, string> {
   const { cors } = scope.runtime.server.options;
-  headers["x-request-id"] = scope.context.requestId;
+  headers["x-request-id"] = scope.requestId;
   if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
   return headers;
 }
@@ -144,17 +150,23 @@ function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
   }
 }
 
-async function authorize(scope: RequestScope, request: HttpRequest, rule: AccessRule): Promise<User> {
+function authorize(scope: RequestScope, request: HttpRequest, rule: AccessRule): User | Promise<User> {
   const { authorization } = request.headers;
   const isOpen = !needsIdentity(rule);
   if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;
-  const credentials = { authorization, gatewayClaims: request.gatewayClaims };
-  const identification = await scope.runtime.authenticator.authenticate(credentials).catch((error: unknown) => {
+  return authenticated(scope, { authorization, gatewayClaims: request.gatewayClaims }, rule, isOpen);
+}
+
+async function authenticated(scope: RequestScope, credentials: Credentials, rule: AccessRule, isOpen: boolean): Promise<User> {
+  let identification: Identification;
+  try {
+    identification = await scope.runtime.authenticator.authenticate(credentials);
+  } catch (error) {
     if (!isOpen) throw error;
     // An open route does not need to know who calls: it does not fail with what would tell.
     scope.log.warn("identity.unavailable", describeError(error, { requestId: "", environment: "production" }).log.data);
-    return { user: undefined, problem: undefined };
-  });
+    return anonymous;
+  }
   if (identification.user === undefined) {
     if (isOpen) return anonymous;
     throw new FrameworkError("unauthenticated", identification.problem ?? "Authentication required", {

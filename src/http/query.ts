@@ -10,7 +10,6 @@ const maxNames = 1_000;
  */
 export function parseForm(text: string, where: "query" | "body"): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = Object.create(null);
-  if (text === "") return values;
   const pairs = text.split("&");
   if (pairs.length > maxNames) throw new FrameworkError("malformed_request", `The ${where} has more than ${maxNames} parameters`);
   for (const pair of pairs) {

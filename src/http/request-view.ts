@@ -8,7 +8,7 @@ export function requestView({ method, path, headers, ip }: HttpRequest, rawBody:
   return Object.freeze({
     method,
     path,
-    headers: Object.freeze(headers),
+    headers: Object.freeze(Object.assign(Object.create(null), headers)),
     get cookies() {
       cookies ??= Object.freeze(parseCookies(headers["cookie"]));
       return cookies;

@@ -19,6 +19,8 @@ export const ownHeaders: readonly string[] = Object.freeze([
   "set-cookie",
 ]);
 
+const noCookies: readonly string[] = Object.freeze([]);
+
 /** Statuses whose responses have no body (RFC 9110). */
 const bodiless = [204, 205, 304];
 
@@ -35,15 +37,12 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
   if (!Number.isInteger(status) || status < 200 || status > 599)
     throw new TypeError(`reply: status ${status} is not a whole number from 200 to 599`);
   const headers = checkedHeaders(extra);
-  const response = {
-    status,
-    headers,
-    cookies: Object.entries(cookies ?? {}).map(([name, cookie]) => serializeCookie(name, cookie, facts)),
-  };
-  if (body === undefined || bodiless.includes(status)) return { ...response, body: discard(body) };
+  const set =
+    cookies === undefined ? noCookies : Object.entries(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
+  if (body === undefined || bodiless.includes(status)) return { status, headers, cookies: set, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
   if (!(content instanceof ReadableStream)) headers["content-length"] = String(Buffer.byteLength(content));
-  return { ...response, body: facts.head ? discard(content) : content };
+  return { status, headers, cookies: set, body: facts.head ? discard(content) : content };
 }
 
 function wrapped(body: unknown): ReplyOptions & { readonly body: unknown } {
@@ -56,8 +55,9 @@ function discard(content: unknown): undefined {
   if (content instanceof ReadableStream) content.cancel().catch(() => undefined);
 }
 
-function checkedHeaders(given: Readonly<Record<string, string>> = {}): Record<string, string> {
+function checkedHeaders(given: Readonly<Record<string, string>> | undefined): Record<string, string> {
   const headers: Record<string, string> = {};
+  if (given === undefined) return headers;
   for (const [name, value] of Object.entries(given)) {
     const lower = name.toLowerCase();
     if (!/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(lower))

@@ -36,12 +36,17 @@ const maxPathLength = 8_192;
 /** Makes a table of routes. A static segment wins over a parameter, at each segment. */
 export function createRouteTable<Target>(routes: readonly RouteEntry<Target>[]): RouteTable<Target> {
   const root = emptyNode<Target>();
+  const withoutParams = new Map<string, Node<Target>>();
   for (const entry of routes) {
     const node = entry.route.segments.reduce(descend, root);
+    if (!entry.route.segments.some((segment) => "param" in segment)) withoutParams.set(entry.route.pattern, node);
     if (!node.byMethod.has(entry.route.method)) node.byMethod.set(entry.route.method, entry);
   }
   return {
     match: (method, path, basePath = "") => {
+      // The way of most requests: static segments win over parameters, so that nothing else can match.
+      const direct = basePath === "" ? withoutParams.get(path)?.byMethod.get(method) : undefined;
+      if (direct !== undefined) return { kind: "found", target: direct.target, params: Object.create(null), head: false };
       if (path.length > maxPathLength)
         return { kind: "malformed", message: `The path is longer than ${maxPathLength} characters` };
       if (!isWellFormed(path)) return { kind: "malformed", message: "The path has malformed percent-encoding" };
@@ -96,7 +101,8 @@ function partsOf(path: string, basePath: string): string[] | undefined {
   if (rest === "") return [];
   const parts = rest.split("/");
   // An empty segment (`//`, a trailing slash) and dot segments never match, also where they are encoded.
-  return parts.some((part) => part === "" || /^(\.|%2e){1,2}$/i.test(part)) ? undefined : parts;
+  for (const part of parts) if (part === "" || isDots(part)) return undefined;
+  return parts;
 }
 
 /**
@@ -106,8 +112,14 @@ function partsOf(path: string, basePath: string): string[] | undefined {
 function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<Target>[] {
   let nodes: Node<Target>[] = [root];
   for (const part of parts) {
-    const text = decodeURIComponent(part);
-    nodes = nodes.flatMap((node) => [node.statics.get(text), node.param].filter((next) => next !== undefined));
+    const text = decoded(part);
+    const next: Node<Target>[] = [];
+    for (const { statics, param } of nodes) {
+      const named = statics.get(text);
+      if (named !== undefined) next.push(named);
+      if (param !== undefined) next.push(param);
+    }
+    nodes = next;
     if (nodes.length === 0) break;
   }
   return nodes.filter((node) => node.byMethod.size > 0);
@@ -115,9 +127,12 @@ function candidates<Target>(root: Node<Target>, parts: readonly string[]): Node<
 
 function paramsOf(route: ParsedRoute, parts: readonly string[]): Record<string, string> {
   const params: Record<string, string> = Object.create(null);
-  for (const [index, segment] of route.segments.entries()) {
+  let index = 0;
+  for (const segment of route.segments) {
     /* v8 ignore next -- the default is for the compiler alone: the route matched, so it has as many segments as there are parts */
-    if ("param" in segment) params[segment.param] = decodeURIComponent(parts[index] ?? "");
+    const part = parts[index] ?? "";
+    if ("param" in segment) params[segment.param] = decoded(part);
+    index += 1;
   }
   return params;
 }
@@ -127,6 +142,18 @@ function allowOf<Target>(nodes: readonly Node<Target>[]): string {
   if (methods.has("GET")) methods.add("HEAD");
   methods.add("OPTIONS");
   return [...methods].sort().join(", ");
+}
+
+function isDots(part: string): boolean {
+  const first = part.charCodeAt(0);
+  return (first === dot || first === percent) && /^(\.|%2e){1,2}$/i.test(part);
+}
+
+const dot = 0x2e;
+const percent = 0x25;
+
+function decoded(part: string): string {
+  return part.includes("%") ? decodeURIComponent(part) : part;
 }
 
 function isWellFormed(path: string): boolean {

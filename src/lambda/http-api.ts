@@ -1,5 +1,6 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { FrameworkError } from "../errors/errors.ts";
+import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 
 /** An HTTP API event (payload format 2.0), as a Lambda function gets it. */
@@ -15,18 +16,26 @@ export function assertHttpApiEvent(event: HttpApiEvent): void {
   }
 }
 
-/** The event's headers, prototype-free, names in lower case. */
+/** The event's headers, names in lower case, none inherited. */
 export function headersOf(event: HttpApiEvent): Record<string, string> {
-  const headers: Record<string, string> = Object.create(null);
-  for (const [name, value] of Object.entries(event.headers ?? {})) {
+  const headers = emptyHeaders();
+  const given = event.headers ?? {};
+  for (const name of Object.keys(given)) {
+    const value = given[name];
     if (typeof value === "string") headers[name.toLowerCase()] = value;
   }
   if (event.cookies !== undefined && event.cookies.length > 0) headers["cookie"] = event.cookies.join("; ");
   return headers;
 }
 
-/** Reads an HTTP API event as a request. */
-export function toHttpRequest(event: HttpApiEvent): HttpRequest {
+const noBytes = new Uint8Array(0);
+
+/**
+ * Reads an HTTP API event as a request.
+ *
+ * @param headers what `headersOf` makes of the event
+ */
+export function toHttpRequest(event: HttpApiEvent, headers: Readonly<Record<string, string>>): HttpRequest {
   const { http, stage } = event.requestContext;
   const path = event.rawPath ?? "/";
   const stagePrefix = stage === undefined || stage === "$default" ? undefined : `/${stage}`;
@@ -35,12 +44,13 @@ export function toHttpRequest(event: HttpApiEvent): HttpRequest {
     method: http.method,
     path: hasStage ? path.slice(stagePrefix.length) || "/" : path,
     query: event.rawQueryString ?? "",
-    headers: headersOf(event),
+    headers,
     ip: http.sourceIp,
     signal: undefined,
     gatewayClaims: verifiedClaims(event.requestContext),
-    readBody: async (limitBytes) => {
+    readBody: (limitBytes) => {
       const { body = "", isBase64Encoded } = event;
+      if (body === "") return noBytes;
       const bytes = Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
       if (bytes.byteLength > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
       return bytes;
@@ -56,11 +66,15 @@ function verifiedClaims(requestContext: object): Readonly<Record<string, unknown
 }
 
 /** Writes a response as an HTTP API takes it. */
-export async function fromHttpResponse({ status, headers, cookies, body }: HttpResponse): Promise<HttpApiResult> {
+export function fromHttpResponse({ status, headers, cookies, body }: HttpResponse): HttpApiResult | Promise<HttpApiResult> {
   const result: HttpApiResult = { statusCode: status, headers };
   if (cookies.length > 0) result.cookies = [...cookies];
-  if (typeof body === "string") return { ...result, body };
   if (body === undefined) return result;
-  const bytes = body instanceof Uint8Array ? Buffer.from(body) : Buffer.from(await new Response(body).arrayBuffer());
-  return { ...result, body: bytes.toString("base64"), isBase64Encoded: true };
+  if (typeof body === "string") {
+    result.body = body;
+    return result;
+  }
+  const encoded = (bytes: Buffer) => ({ ...result, body: bytes.toString("base64"), isBase64Encoded: true });
+  if (body instanceof Uint8Array) return encoded(Buffer.from(body));
+  return new Response(body).arrayBuffer().then((bytes) => encoded(Buffer.from(bytes)));
 }

@@ -51,37 +51,44 @@ function httpFunction(server: Server, routes: (runtime: Runtime) => RouteTable<H
   const handler = async (event: HttpApiEvent): Promise<HttpApiResult> => {
     // Safe: the execution mode below opened the scope that this runs in.
     const scope = ambientStore() as RequestScope;
-    return fromHttpResponse(await answer(scope, toHttpRequest(event), routes(scope.runtime)));
+    return fromHttpResponse(
+      await answer(scope, toHttpRequest(event, scope.hasMiddlewares ? headersOf(event) : scope.headers), routes(scope.runtime)),
+    );
   };
   prepareLambda(server);
   return middy<HttpApiEvent, HttpApiResult>({ executionMode: scopeMode(() => lambdaRuntime(server), codec) }).handler(handler);
 }
 
 const codec: EventCodec<HttpApiEvent, HttpApiResult> = {
+  isDirect: true,
   facts: (event) => {
     assertHttpApiEvent(event);
     return { headers: headersOf(event), signal: undefined };
   },
   fail: (error, scope, event) => {
-    const { status, headers, body } = fail(scope, { headers: headersOf(event), method: event.requestContext.http.method }, error);
+    const { status, headers, body } = fail(scope, { headers: scope.headers, method: event.requestContext.http.method }, error);
     return { statusCode: status, headers, ...(typeof body === "string" ? { body } : {}) };
   },
-  finish: (result, scope, event) => {
-    const { statusCode, headers = {}, ...rest } = structured(result);
-    const finished = finish(scope, { headers: headersOf(event) }, textHeaders(headers));
-    return { ...rest, statusCode, headers: finished };
+  finish: (result, scope) => {
+    const finished = scope.hasMiddlewares ? structured(result) : result;
+    // Safe: without middlewares the answer is ours, and so are its headers.
+    const own = scope.hasMiddlewares ? textHeaders(finished.headers) : (finished.headers as Record<string, string>);
+    finished.headers = finish(scope, scope, own);
+    return finished;
   },
 };
 
 /** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
-function structured(result: HttpApiResult | string | undefined): HttpApiResult & { readonly statusCode: number } {
-  if (typeof result === "object" && result?.statusCode !== undefined) return { ...result, statusCode: result.statusCode };
+function structured(result: HttpApiResult | string | undefined): HttpApiResult {
+  if (typeof result === "object" && result?.statusCode !== undefined) return { ...result };
   const body = typeof result === "string" ? result : JSON.stringify(result);
   return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };
 }
 
-function textHeaders(headers: Readonly<Record<string, boolean | number | string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
+function textHeaders(headers: Readonly<Record<string, boolean | number | string>> = {}): Record<string, string> {
+  const text: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) text[name.toLowerCase()] = String(value);
+  return text;
 }
 
 function handlerNames(server: Server): string {

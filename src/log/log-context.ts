@@ -1,5 +1,6 @@
 import { fieldsOf } from "./fields.ts";
-import { membersText, startWalk } from "./json-text.ts";
+import { membersText, readMember, startWalk } from "./json-text.ts";
+import { isHarmless } from "./quoted-text.ts";
 import type { Redaction } from "./redaction.ts";
 
 /** What the records of one server have in common. */
@@ -17,6 +18,9 @@ export const contextLimits = Object.freeze({
   characters: 16_384,
 });
 
+/** Far within the limits above. */
+const plainLimits = Object.freeze({ fields: 16, characters: 256 });
+
 /**
  * The context of a logger and its parents. A child costs one object; the context is read and written
  * once, for the first line that carries it.
@@ -27,6 +31,8 @@ export class LogContext {
   readonly #parent: LogContext | undefined;
   #fields: ReadonlyMap<string, string> | undefined;
   #text: string | undefined;
+  /** The names of the fields, where they were written without `#fields`. */
+  #plainNames: readonly string[] | undefined;
   /** Characters left for children, once the fields are written. */
   #left = 0;
 
@@ -49,12 +55,19 @@ export class LogContext {
 
   /** All fields as they stand in a line, with a comma after each. */
   get text(): string {
-    if (this.#text === undefined) {
-      let text = "";
-      for (const field of this.fields.values()) text += `${field},`;
-      this.#text = text;
-    }
+    this.#text ??= this.#plainText() ?? this.#joined();
     return this.#text;
+  }
+
+  /** Whether there is a field of this name. */
+  has(name: string): boolean {
+    return this.#plainNames?.includes(name) ?? this.fields.has(name);
+  }
+
+  #joined(): string {
+    let text = "";
+    for (const field of this.fields.values()) text += `${field},`;
+    return text;
   }
 
   /** A loop, since a chain of children may be longer than the stack. */
@@ -81,13 +94,37 @@ export class LogContext {
         fields.set("[cut]", '"[cut]":true');
         break;
       }
+      const shown = reserved.has(name) ? `context_${name}` : name;
       const walk = startWalk(redaction, Math.min(contextLimits.fieldCharacters, left));
       walk.within.push(source);
-      const shown = reserved.has(name) ? `context_${name}` : name;
       const field = membersText(source, [name], walk, redaction.root, () => shown);
       if (field !== "") fields.set(shown, field);
       left -= field.length;
     }
     return left;
+  }
+
+  /**
+   * What nearly all contexts are: a few short texts with nothing to bound, to escape or to redact, below a parent
+   * without fields. `undefined` where it is another one.
+   */
+  #plainText(): string | undefined {
+    const { redaction, reserved } = this.#rules;
+    if (this.#parent === undefined || this.#parent.#added !== undefined || redaction.root.length > 0) return undefined;
+    const { source, names } = fieldsOf(this.#added, "context");
+    if (names.length > plainLimits.fields) return undefined;
+    const written: string[] = [];
+    let text = "";
+    for (const name of names) {
+      const value = readMember(source, name);
+      if (value === undefined) continue;
+      if (typeof value !== "string" || value.length > plainLimits.characters || !isHarmless(value)) return undefined;
+      const { json, secret } = redaction.member(name);
+      if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
+      text += `${json}"${value}",`;
+      written.push(name);
+    }
+    this.#plainNames = written;
+    return text;
   }
 }

@@ -75,13 +75,13 @@ function dataText({ source, names }: Fields, walk: Walk, context: LogContext, ru
 }
 
 /** Names data so that it overwrites neither what stands in the record already nor other data. */
-function freeName(names: readonly string[], { fields }: LogContext, { reserved }: RecordRules): (name: string) => string {
+function freeName(names: readonly string[], context: LogContext, { reserved }: RecordRules): (name: string) => string {
   let used: Set<string> | undefined;
   return (name) => {
-    if (!reserved.has(name) && !fields.has(name)) return name;
+    if (!reserved.has(name) && !context.has(name)) return name;
     used ??= new Set(names);
     let free = `data_${name}`;
-    while (reserved.has(free) || fields.has(free) || used.has(free)) free = `data_${free}`;
+    while (reserved.has(free) || context.has(free) || used.has(free)) free = `data_${free}`;
     used.add(free);
     return free;
   };

@@ -28,6 +28,8 @@ export const levelNumbers: Readonly<Record<LogLevel, number>> = Object.freeze({
   error: LogLevelThreshold.ERROR,
 });
 
+const sampleRateName = "POWERTOOLS_LOGGER_SAMPLE_RATE";
+
 type LevelName = keyof typeof LogLevelThreshold;
 
 /**
@@ -67,9 +69,12 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
   // Lambda invocations at once does each have a level of its own.
   const isPerInvocation = Boolean(env["AWS_LAMBDA_MAX_CONCURRENCY"]);
   let known = read();
+  // Powertools looks for the variable in the process itself where it was not given one.
+  const isSampling = [env, process.env].some((variables) => variables[sampleRateName] !== undefined);
   return {
     current: () => (isPerInvocation ? read() : known),
     refreshSampling: () => {
+      if (!isSampling) return;
       try {
         levels.refreshSampleRateCalculation();
       } catch {
@@ -123,7 +128,7 @@ function platformName(env: ThresholdOptions["env"]): string | undefined {
 /** Powertools reads the variable from the process itself; here it is read from the environment that was given. */
 function sampleRate(env: ThresholdOptions["env"], platform: LevelName | undefined): { sampleRateValue?: number } {
   if (platform !== undefined) return { sampleRateValue: 0 };
-  const text = env["POWERTOOLS_LOGGER_SAMPLE_RATE"]?.trim();
+  const text = env[sampleRateName]?.trim();
   const rate = text ? Number(text) : Number.NaN;
   return rate >= 0 && rate <= 1 ? { sampleRateValue: rate } : {};
 }

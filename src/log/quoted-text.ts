@@ -4,7 +4,12 @@
  * lone surrogates, which makes the result valid UTF-8.
  */
 export function quoted(text: string): string {
-  return harmless.test(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
+  return isHarmless(text) ? `"${text}"` : JSON.stringify(text).replace(hidden, escaped);
+}
+
+/** Whether a text is a JSON string as it is, but for the quotes around it. */
+export function isHarmless(text: string): boolean {
+  return harmless.test(text);
 }
 
 /** The text with all that `quoted` escapes made visible; `"` and `\` stay as they are. For lines read by people. */

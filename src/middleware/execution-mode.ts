@@ -8,6 +8,8 @@ export interface EventCodec<Event, Result> {
   facts(event: Event): ScopeFacts;
   fail(error: unknown, scope: RequestScope, event: Event): Result;
   finish(result: Result, scope: RequestScope, event: Event): Result;
+  /** The handler takes nothing of Middy's: where no middleware is used it runs without Middy's request around it. */
+  readonly isDirect?: boolean;
 }
 
 type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
@@ -20,6 +22,8 @@ type Run = (
   onErrors: unknown[],
   plugin: MiddyPlugin,
 ) => Promise<unknown>;
+
+type Direct = (event: unknown, context: unknown) => unknown;
 
 interface MiddyPlugin {
   timeoutEarly: boolean;
@@ -44,21 +48,30 @@ export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCod
     let handler = initialHandler;
     plugin.timeoutEarly = false; // Middy's timer costs 600 ns a call and does not cover `before`s
 
-    const keelsonHandler = async (event: Event, context: unknown): Promise<Result> => {
-      const facts = codec.facts(event);
-      return runInScope(runtime(), facts, async (scope) => {
-        const request = middyRequest(event, context);
-        plugin.requestStart(request);
-        let result: Result;
-        try {
-          // Safe: Middy's own types promise the handler's result type here.
-          result = (await runRequest(request, befores, handler, afters, onErrors, plugin)) as Result;
-        } catch (error) {
-          result = codec.fail(error, scope, event);
-        }
-        await plugin.requestEnd(request);
-        return codec.finish(result, scope, event);
-      });
+    const answer = async (scope: RequestScope, event: Event, context: unknown): Promise<Result> => {
+      scope.hasMiddlewares = befores.length + afters.length + onErrors.length > 0;
+      const isDirect = codec.isDirect === true && !scope.hasMiddlewares;
+      const request = isDirect ? undefined : middyRequest(event, context);
+      let result: Result;
+      try {
+        // Safe: Middy's own types promise the handler's result type here.
+        result = (await (request === undefined ? (handler as Direct)(event, context) : runAll(request))) as Result;
+      } catch (error) {
+        result = codec.fail(error, scope, event);
+      }
+      if (request !== undefined) await plugin.requestEnd(request);
+      return codec.finish(result, scope, event);
+    };
+    const runAll = (request: Parameters<Run>[0]) => {
+      plugin.requestStart(request);
+      return runRequest(request, befores, handler, afters, onErrors, plugin);
+    };
+    const keelsonHandler = (event: Event, context: unknown): Promise<Result> => {
+      try {
+        return runInScope(runtime(), codec.facts(event), (scope) => answer(scope, event, context));
+      } catch (error) {
+        return Promise.reject(error);
+      }
     };
     keelsonHandler.handler = (replacement: unknown) => {
       handler = replacement;

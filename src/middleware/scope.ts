@@ -1,20 +1,29 @@
 import type { Runtime } from "../app/runtime.ts";
-import { type AmbientStore, runWithStore } from "../context/ambient.ts";
+import { type AmbientContext, type AmbientStore, runWithStore } from "../context/ambient.ts";
 import { adoptRequestId } from "../context/request-id.ts";
 import { parseTrace } from "../context/trace.ts";
-import type { User } from "../identity/user.ts";
+import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 
-/** One request on its way through: its ambient store, and a logger that knows what is known so far. */
+/** One request on its way through: its ambient store, and what is known of it so far. */
 export interface RequestScope extends AmbientStore {
   readonly runtime: Runtime;
+  readonly requestId: string;
+  /** As they were received: names in lower case, none inherited. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether middlewares of the application stand between the host and the handler. */
+  hasMiddlewares: boolean;
+  /** The full name of the handler that answers, once it is known. */
+  handler: string | undefined;
+  /** Whose request it is, once that is known. */
+  user: User;
   /** Carries `requestId`, and `handler`, `tenantId` and `userId` once they are known. */
-  log: Logger;
+  readonly log: Logger;
 }
 
 /** What a scope is opened with. */
 export interface ScopeFacts {
-  /** Prototype-free, names in lower case. */
+  /** Names in lower case, none inherited. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
 }
@@ -29,26 +38,56 @@ export function runInScope<Result>(
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
-  const trace = parseTrace(headers, runtime.variables);
-  const scope: RequestScope = {
-    context: Object.freeze({ requestId, tenantId: undefined, userId: undefined, signal, trace }),
-    tableName: runtime.tableName,
-    runtime,
-    log: runtime.log.child({ requestId }),
-  };
-  return runWithStore(scope, () => {
-    if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
-    return work(scope);
-  });
+  const scope = new Scope(runtime, requestId, headers, signal);
+  if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
+  return runWithStore(scope, () => work(scope));
 }
 
 /** Records which handler answers the request. */
 export function nameHandler(scope: RequestScope, handler: string): void {
-  scope.log = scope.log.child({ handler });
+  scope.handler = handler;
 }
 
 /** Records who calls, in the ambient context and in the log. */
-export function identify(scope: RequestScope, { id, tenantId }: User): void {
-  scope.context = Object.freeze({ ...scope.context, tenantId, userId: id });
-  scope.log = scope.log.child({ tenantId, userId: id });
+export function identify(scope: RequestScope, user: User): void {
+  scope.user = user;
+}
+
+/** Most requests ask neither for the ambient context nor for the scope's own log: both are made when they are asked for. */
+class Scope implements RequestScope {
+  readonly runtime: Runtime;
+  readonly requestId: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly #signal: AbortSignal | undefined;
+  hasMiddlewares = false;
+  handler: string | undefined = undefined;
+  user = anonymous;
+  #context: { readonly of: User; readonly made: AmbientContext } | undefined = undefined;
+
+  constructor(runtime: Runtime, requestId: string, headers: ScopeFacts["headers"], signal: AbortSignal | undefined) {
+    this.runtime = runtime;
+    this.requestId = requestId;
+    this.headers = headers;
+    this.#signal = signal;
+  }
+
+  get context(): AmbientContext {
+    if (this.#context?.of !== this.user) this.#context = { of: this.user, made: this.#makeContext() };
+    return this.#context.made;
+  }
+
+  get log(): Logger {
+    const { requestId, handler, user } = this;
+    return this.runtime.log.child({ requestId, handler, tenantId: user.tenantId, userId: user.id });
+  }
+
+  get tableName(): (name: string) => string {
+    return this.runtime.tableName;
+  }
+
+  #makeContext(): AmbientContext {
+    const { requestId, user } = this;
+    const trace = parseTrace(this.headers, this.runtime.variables);
+    return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal: this.#signal, trace });
+  }
 }

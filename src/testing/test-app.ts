@@ -214,7 +214,7 @@ function call(
       const facts = { declaration, user, input: accepted, headers, head: false, signal: undefined, request: undefined };
       return bodyOf(await perform(scope, facts));
     }
-    const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.context.requestId, user, handler: name });
+    const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.requestId, user, handler: name });
     const result = await invoke(declaration, ctx, accepted, runtime.environment);
     return isReply(result) ? result.body : result;
   });

@@ -251,7 +251,8 @@ function expectOwnLines(logs: readonly Readonly<Record<string, unknown>>[], host
     expect(handler).toBe(msg === "nested" ? "isolation.probe.nested" : "isolation.probe.run");
     counted.set(String(msg), (counted.get(String(msg)) ?? 0) + 1);
   }
-  expect(Object.fromEntries(counted)).toEqual({ outer: 2 * requests, nested: 2 * requests, "request.failed": requests / 10 });
+  const each = { "once.taken": requests, outer: 2 * requests, nested: 2 * requests };
+  expect(Object.fromEntries(counted)).toEqual({ ...each, "request.failed": requests / 10 });
 }
 
 function gateFor(count: number) {

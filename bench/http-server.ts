@@ -1,0 +1,43 @@
+// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged>`.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
+import fastify, { LogController } from "fastify";
+import { destination } from "pino";
+import { runContainer } from "../src/container/index.ts";
+import { server } from "./feature.ts";
+
+const starts: Readonly<Record<string, (isLogged: boolean) => Promise<number>>> = {
+  ours: async () => (await runContainer(server, { port: 0, host: "127.0.0.1" })).port,
+  bare: async () => {
+    const http = createServer((_request, response) => {
+      const body = JSON.stringify({ maxMb: 77 });
+      response.writeHead(200, { "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(body) });
+      response.end(body);
+    });
+    await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
+    return (http.address() as AddressInfo).port; // safe: it listens on a port
+  },
+  fastify: async (isLogged) => {
+    const parameters = new DynamoDBProvider({ tableName: "keelson-parameters" });
+    const logger = isLogged ? { stream: destination({ dest: 1, sync: true }) } : false;
+    const app = fastify({
+      logger,
+      logController: new LogController({ disableRequestLogging: true }),
+      requestIdHeader: "x-request-id",
+    });
+    app.get(`/limits/${isLogged ? "logged" : "silent"}`, async (request, reply) => {
+      const maxMb = Number(await parameters.get("max-upload-size-mb", { maxAge: 3_600 }));
+      if (isLogged) request.log.info({ maxMb, plan: "pro" }, "limits.read");
+      reply.header("x-request-id", request.id);
+      return { maxMb };
+    });
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    return (app.server.address() as AddressInfo).port; // safe: it listens on a port
+  },
+};
+
+const [, , name = "", kind] = process.argv;
+process.send?.({ port: await starts[name]?.(kind === "logged") });
+process.on("message", () => process.send?.({ cpu: process.cpuUsage() }));
+process.on("disconnect", () => process.exit());

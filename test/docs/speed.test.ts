@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { root, tableUnder } from "./markdown.ts";
+
+const { results } = JSON.parse(readFileSync(join(root, "bench/results.json"), "utf8")) as {
+  results: { id: string; ours: number; peer: number; unit: string; ratio: number; goal: string }[];
+};
+
+test("the figures of docs/speed.md are those of bench/results.json", () => {
+  const measured = results.map(({ id, ours, peer, unit, ratio, goal }) => [
+    id,
+    `${ours} ${unit}`,
+    `${peer} ${unit}`,
+    `${ratio}`,
+    goal,
+  ]);
+
+  expect(measured.length).toBeGreaterThan(10);
+  expect(tableUnder("docs/speed.md", "Figures")).toEqual(measured);
+});
+
+test("docs/speed.md says of each figure what is measured", () => {
+  const described = tableUnder("docs/speed.md", "What is measured").flatMap(([ids = ""]) =>
+    ids.split(/[`, ]+/).filter((id) => id !== ""),
+  );
+
+  expect(described.sort()).toEqual(results.map(({ id }) => id).sort());
+});
+
+test("each ratio is ours by the peer's", () => {
+  for (const { id, ours, peer, ratio } of results) expect([id, Math.abs(ratio - ours / peer) < 0.02]).toEqual([id, true]);
+});
