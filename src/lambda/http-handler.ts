@@ -4,41 +4,60 @@ import { routed } from "../app/routes.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { ambientStore } from "../context/ambient.ts";
-import { answer, fail, finish } from "../http/pipeline.ts";
+import { answer } from "../http/pipeline.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
-import { type EventCodec, scopeMode } from "../middleware/execution-mode.ts";
+import { scopeMode } from "../middleware/execution-mode.ts";
 import type { RequestScope } from "../middleware/scope.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
-import {
-  assertHttpApiEvent,
-  fromHttpResponse,
-  type HttpApiEvent,
-  type HttpApiResult,
-  headersOf,
-  toHttpRequest,
-} from "./http-api.ts";
+import { toAnswer } from "./codec.ts";
+import { eventCodec, shapeOf, writeAnswer } from "./event-codec.ts";
+import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
+import type { LoadBalancerEvent, LoadBalancerResult } from "./load-balancer.ts";
+import type { RestApiEvent, RestApiResult } from "./rest-api.ts";
 
-/** A Lambda function for HTTP API events; Middy's `use` adds further middlewares to it. */
-export type LambdaHttpHandler = middy.MiddyfiedHandler<HttpApiEvent, HttpApiResult>;
+/** An event that `lambdaHttp` and `lambdaHandler` answer. */
+export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
+
+/** What an event of one shape is answered with. */
+export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> = Event extends HttpApiEvent
+  ? HttpApiResult
+  : Event extends LoadBalancerEvent
+    ? LoadBalancerResult
+    : RestApiResult;
 
 /**
- * Makes one Lambda function that answers every route of the server.
+ * A Lambda function for HTTP events; Middy's `use` adds further middlewares to it. `Event` is only
+ * what those are typed with: at run time it answers every shape.
+ */
+export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = middy.MiddyfiedHandler<
+  Event,
+  LambdaHttpResult<Event>
+>;
+
+/**
+ * Makes one Lambda function that answers every route of the server, to events of a REST API, an
+ * HTTP API, a function URL or an Application Load Balancer. An answer over what the transport takes
+ * (6 MB, a load balancer 1 MB) becomes a 500 `response_too_large`.
  *
  * @example
  * export const http = lambdaHttp(server);
  */
-export function lambdaHttp(server: Server): LambdaHttpHandler {
+export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(server: Server): LambdaHttpHandler<Event> {
   return httpFunction(server, (runtime) => runtime.routes);
 }
 
 /**
- * Makes a Lambda function that answers the route of one handler.
+ * Makes a Lambda function that answers the route of one handler, to the same events as
+ * {@link lambdaHttp}.
  *
  * @throws Error where the server has no handler of that name, or it has no route.
  * @example
  * export const downloadUrl = lambdaHandler(server, "files.file.download-url");
  */
-export function lambdaHandler(server: Server, name: string): LambdaHttpHandler {
+export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
+  server: Server,
+  name: string,
+): LambdaHttpHandler<Event> {
   const declaration = serverInternals(server).registry.handlers.get(name);
   if (declaration?.route === undefined) {
     throw new Error(`lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`);
@@ -47,41 +66,22 @@ export function lambdaHandler(server: Server, name: string): LambdaHttpHandler {
   return httpFunction(server, () => routes);
 }
 
-function httpFunction(server: Server, routes: (runtime: Runtime) => RouteTable<HandlerDeclaration>): LambdaHttpHandler {
-  const handler = async (event: HttpApiEvent): Promise<HttpApiResult> => {
+function httpFunction<Event extends LambdaHttpEvent>(
+  server: Server,
+  routes: (runtime: Runtime) => RouteTable<HandlerDeclaration>,
+): LambdaHttpHandler<Event> {
+  const handler = async (event: Event): Promise<LambdaHttpResult<Event>> => {
     // Safe: the execution mode below opened the scope that this runs in.
     const scope = ambientStore() as RequestScope;
-    return fromHttpResponse(await answer(scope, toHttpRequest(event), routes(scope.runtime)));
+    const shape = shapeOf(event);
+    const response = await answer(scope, shape.request(event), routes(scope.runtime));
+    // Safe: the shape is the event's, and so is its result.
+    return writeAnswer(await toAnswer(response, shape.maxResultBytes), scope, { shape, event }) as LambdaHttpResult<Event>;
   };
   prepareLambda(server);
-  return middy<HttpApiEvent, HttpApiResult>({ executionMode: scopeMode(() => lambdaRuntime(server), codec) }).handler(handler);
-}
-
-const codec: EventCodec<HttpApiEvent, HttpApiResult> = {
-  facts: (event) => {
-    assertHttpApiEvent(event);
-    return { headers: headersOf(event), signal: undefined };
-  },
-  fail: (error, scope, event) => {
-    const { status, headers, body } = fail(scope, { headers: headersOf(event), method: event.requestContext.http.method }, error);
-    return { statusCode: status, headers, ...(typeof body === "string" ? { body } : {}) };
-  },
-  finish: (result, scope, event) => {
-    const { statusCode, headers = {}, ...rest } = structured(result);
-    const finished = finish(scope, { headers: headersOf(event) }, textHeaders(headers));
-    return { ...rest, statusCode, headers: finished };
-  },
-};
-
-/** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
-function structured(result: HttpApiResult | string | undefined): HttpApiResult & { readonly statusCode: number } {
-  if (typeof result === "object" && result?.statusCode !== undefined) return { ...result, statusCode: result.statusCode };
-  const body = typeof result === "string" ? result : JSON.stringify(result);
-  return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };
-}
-
-function textHeaders(headers: Readonly<Record<string, boolean | number | string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value)]));
+  return middy<Event, LambdaHttpResult<Event>>({ executionMode: scopeMode(() => lambdaRuntime(server), eventCodec) }).handler(
+    handler,
+  );
 }
 
 function handlerNames(server: Server): string {

@@ -3,11 +3,15 @@ import type { Runtime } from "../app/runtime.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 
 /** How a kind of event becomes a scope, and how results and errors of the run become answers. */
-export interface EventCodec<Event, Result> {
-  /** @throws Error for an event of another kind; it is rethrown to Lambda. */
-  facts(event: Event): ScopeFacts;
-  fail(error: unknown, scope: RequestScope, event: Event): Result;
-  finish(result: Result, scope: RequestScope, event: Event): Result;
+export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
+  /**
+   * Read once, before any middleware can change the event.
+   *
+   * @throws Error for an event of another kind; it is rethrown to Lambda.
+   */
+  facts(event: Event): Facts;
+  fail(error: unknown, scope: RequestScope, facts: Facts): Result;
+  finish(result: Result, scope: RequestScope, facts: Facts): Result;
 }
 
 type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
@@ -32,7 +36,10 @@ interface MiddyPlugin {
  * request's scope. A response needs its ID and its error body also where a `before` answers
  * early, and then Middy skips every `after`; so what holds for all responses is done here.
  */
-export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCodec<Event, Result>): ExecutionMode {
+export function scopeMode<Event, Result, Facts extends ScopeFacts>(
+  runtime: () => Runtime,
+  codec: EventCodec<Event, Result, Facts>,
+): ExecutionMode {
   const mode = (
     { middyRequest, runRequest }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
     befores: unknown[],
@@ -54,10 +61,10 @@ export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCod
           // Safe: Middy's own types promise the handler's result type here.
           result = (await runRequest(request, befores, handler, afters, onErrors, plugin)) as Result;
         } catch (error) {
-          result = codec.fail(error, scope, event);
+          result = codec.fail(error, scope, facts);
         }
         await plugin.requestEnd(request);
-        return codec.finish(result, scope, event);
+        return codec.finish(result, scope, facts);
       });
     };
     keelsonHandler.handler = (replacement: unknown) => {
