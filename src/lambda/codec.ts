@@ -11,7 +11,7 @@ export interface HttpCodec<Event, Result> {
   method(event: Event): string;
   /** The event's headers, prototype-free, names in lower case. */
   headers(event: Event): Record<string, string>;
-  request(event: Event): HttpRequest;
+  request(event: Event, signal: AbortSignal | undefined): HttpRequest;
   /** Reads what the run gave: an answer of ours, or one of a middleware's. */
   read(result: Result): LambdaAnswer;
   /** Writes an answer in the shape of the event. */

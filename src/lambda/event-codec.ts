@@ -47,9 +47,9 @@ export function writeAnswer(
 
 /** How HTTP events of every shape become a scope, and results and errors become answers. */
 export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
-  facts: (event) => {
+  facts: (event, signal) => {
     const shape = shapeOf(event);
-    return { shape, event, method: shape.method(event), headers: shape.headers(event), signal: undefined };
+    return { shape, event, method: shape.method(event), headers: shape.headers(event), signal };
   },
   fail: (error, scope, facts) => facts.shape.write(failure(error, scope, facts), facts.event),
   finish: (result, scope, facts) => {
@@ -62,7 +62,9 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
 };
 
 function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
-  const { status, headers, body } = fail(scope, facts, error);
+  // Without the signal: it aborts for lack of time, and `fail` would take that for a client that is gone.
+  const request = { headers: facts.headers, method: facts.method };
+  const { status, headers, body } = fail(scope, request, error);
   return { statusCode: status, headers, cookies: [], ...(typeof body === "string" ? { body } : {}) };
 }
 

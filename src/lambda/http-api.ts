@@ -15,13 +15,13 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
   matches: (event) => event.version === "2.0" && typeof event.requestContext?.http?.method === "string",
   method: (event) => event.requestContext.http.method,
   headers,
-  request: (event) => ({
+  request: (event, signal) => ({
     method: event.requestContext.http.method,
     path: withoutStage(event.rawPath ?? "/", event.requestContext.stage),
     query: event.rawQueryString ?? "",
     headers: headers(event),
     ip: event.requestContext.http.sourceIp,
-    signal: undefined,
+    signal,
     gatewayClaims: verifiedClaims(event.requestContext),
     readBody: bodyReader(event),
   }),

@@ -37,7 +37,8 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = mi
 /**
  * Makes one Lambda function that answers every route of the server, to events of a REST API, an
  * HTTP API, a function URL or an Application Load Balancer. An answer over what the transport takes
- * (6 MB, a load balancer 1 MB) becomes a 500 `response_too_large`.
+ * (6 MB, a load balancer 1 MB) becomes a 500 `response_too_large`; 50 ms before the function's time is
+ * over, `ctx.signal` aborts and the answer is a 504 `timeout` (specification 4.5).
  *
  * @example
  * export const http = lambdaHttp(server);
@@ -74,7 +75,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
     // Safe: the execution mode below opened the scope that this runs in.
     const scope = ambientStore() as RequestScope;
     const shape = shapeOf(event);
-    const response = await answer(scope, shape.request(event), routes(scope.runtime));
+    const response = await answer(scope, shape.request(event, scope.context.signal), routes(scope.runtime));
     // Safe: the shape is the event's, and so is its result.
     return writeAnswer(await toAnswer(response, shape.maxResultBytes), scope, { shape, event }) as LambdaHttpResult<Event>;
   };

@@ -20,7 +20,7 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
     typeof event.httpMethod === "string" && typeof event.path === "string" && typeof event.requestContext?.elb === "object",
   method: (event) => event.httpMethod,
   headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
-  request: (event) => {
+  request: (event, signal) => {
     const headers = eventHeaders(event.headers, event.multiValueHeaders);
     return {
       method: event.httpMethod,
@@ -29,7 +29,7 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
       headers,
       // The last entry is the load balancer's own; those before it are the client's to write.
       ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
-      signal: undefined,
+      signal,
       gatewayClaims: undefined,
       readBody: bodyReader(event),
     };

@@ -20,13 +20,13 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
     !("elb" in event.requestContext),
   method: (event) => event.httpMethod,
   headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
-  request: (event) => ({
+  request: (event, signal) => ({
     method: event.httpMethod,
     path: path(event),
     query: joinQuery(event.queryStringParameters, event.multiValueQueryStringParameters, encodeURIComponent),
     headers: eventHeaders(event.headers, event.multiValueHeaders),
     ip: event.requestContext.identity?.sourceIp,
-    signal: undefined,
+    signal,
     gatewayClaims: verifiedClaims(event.requestContext),
     readBody: bodyReader(event),
   }),

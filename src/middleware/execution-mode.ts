@@ -1,5 +1,7 @@
 import type middy from "@middy/core";
 import type { Runtime } from "../app/runtime.ts";
+import { describeError } from "../errors/describe.ts";
+import { deadlineOf, type Late } from "./deadline.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 
 /** How a kind of event becomes a scope, and how results and errors of the run become answers. */
@@ -9,7 +11,7 @@ export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
    *
    * @throws Error for an event of another kind; it is rethrown to Lambda.
    */
-  facts(event: Event): Facts;
+  facts(event: Event, signal: AbortSignal | undefined): Facts;
   fail(error: unknown, scope: RequestScope, facts: Facts): Result;
   finish(result: Result, scope: RequestScope, facts: Facts): Result;
 }
@@ -49,21 +51,28 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     plugin: MiddyPlugin,
   ) => {
     let handler = initialHandler;
-    plugin.timeoutEarly = false; // Middy's timer costs 600 ns a call and does not cover `before`s
+    plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
     const keelsonHandler = async (event: Event, context: unknown): Promise<Result> => {
-      const facts = codec.facts(event);
+      const deadline = deadlineOf(context);
+      const facts = codec.facts(event, deadline?.signal);
       return runInScope(runtime(), facts, async (scope) => {
-        const request = middyRequest(event, context);
-        plugin.requestStart(request);
+        const run = async (): Promise<Result> => {
+          const request = middyRequest(event, context);
+          plugin.requestStart(request);
+          try {
+            // Safe: Middy's own types promise the handler's result type here.
+            return (await runRequest(request, befores, handler, afters, onErrors, plugin)) as Result;
+          } finally {
+            await plugin.requestEnd(request);
+          }
+        };
         let result: Result;
         try {
-          // Safe: Middy's own types promise the handler's result type here.
-          result = (await runRequest(request, befores, handler, afters, onErrors, plugin)) as Result;
+          result = await (deadline === undefined ? run() : deadline.race(run, lateIn(scope)));
         } catch (error) {
           result = codec.fail(error, scope, facts);
         }
-        await plugin.requestEnd(request);
         return codec.finish(result, scope, facts);
       });
     };
@@ -75,4 +84,14 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   };
   // Middy types a mode as `() => void`; it calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
+}
+
+function lateIn(scope: RequestScope): Late {
+  return {
+    abandoned: (afterMs) => scope.log.warn("handler.abandoned", { afterMs }),
+    failed: (error) => {
+      const { data } = describeError(error, { requestId: scope.context.requestId, environment: "production" }).log;
+      scope.log.debug("handler.failed_late", data);
+    },
+  };
 }
