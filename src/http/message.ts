@@ -17,6 +17,10 @@ export interface HttpRequest {
   readonly ip: string | undefined;
   /** Aborts when the client is gone; `undefined` where the host cannot know. */
   readonly signal: AbortSignal | undefined;
+  /** When the process will be gone, in milliseconds since the epoch; absent where the host does not end by itself. */
+  readonly deadlineMs?: number | undefined;
+  /** @throws FrameworkError `response_too_large` where the transport would not take the response. */
+  assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
   /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
   readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
   /** Why the host cannot take the request: the pipeline answers with it. */

@@ -11,11 +11,13 @@ import type { OnceAnswer, OnceWrite, Work } from "../once/claimed-run.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import { createRunCommit } from "../once/run-commit.ts";
 import { type WriteId, writeIdOf } from "../once/write-id.ts";
-import type { HttpResponse } from "./message.ts";
+import type { HttpRequest, HttpResponse } from "./message.ts";
 import { toResponse } from "./response.ts";
 
 /** What a handler is run for; its caller may run it, and its input is accepted. */
-export interface Performance extends Pick<ContextFacts, "user" | "signal" | "request"> {
+export interface Performance
+  extends Pick<ContextFacts, "user" | "signal" | "request">,
+    Pick<HttpRequest, "deadlineMs" | "assertFits"> {
   readonly declaration: HandlerDeclaration;
   readonly input: unknown;
   /** Prototype-free, names in lower case. */
@@ -76,11 +78,8 @@ function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortS
  * `X-Request-ID`, mostly a correlation ID, another request is another write; nobody who is not
  * signed in can come across another's answer by its key alone.
  */
-async function onceWrite(
-  scope: RequestScope,
-  { declaration, user, input }: Performance,
-  { by, id }: WriteId,
-): Promise<OnceWrite> {
+async function onceWrite(scope: RequestScope, performance: Performance, { by, id }: WriteId): Promise<OnceWrite> {
+  const { declaration, user, input, deadlineMs, assertFits } = performance;
   const { runtime, log } = scope;
   const fingerprint = fingerprintOf(declaration.name, input);
   const isKnown = user.id !== undefined && user.tenantId !== undefined;
@@ -99,9 +98,9 @@ async function onceWrite(
     comparesFingerprint,
     replayedHeaders: declaration.replayHeaders ?? [],
     cipher,
-    deadlineMs: undefined,
+    deadlineMs,
     log,
-    assertFits: () => {},
+    assertFits: (answer) => assertFits?.(answer),
   };
 }
 

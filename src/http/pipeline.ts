@@ -86,9 +86,10 @@ export async function answer(
     }),
   );
   const input = accepted instanceof Promise ? await accepted : accepted;
-  const { signal, headers } = request;
+  const { signal, headers, deadlineMs, assertFits } = request;
   const view = () => requestView(request, bytes);
-  const response = await perform(scope, { declaration, user, input, headers, head, signal, request: view });
+  const facts = { declaration, user, input, headers, head, signal, deadlineMs, assertFits, request: view };
+  const response = await perform(scope, facts);
   return response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response;
 }
 

@@ -6,7 +6,7 @@ import { NotFoundError } from "../errors/errors.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
-import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
+import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
 const parts = defineFeature("parts", (r) => {
   r.query("part.show", {
@@ -151,7 +151,9 @@ test("ctx.request shows headers in lower case and cookies; without a client to l
 });
 
 test("an event of another kind is an error that Lambda sees", async () => {
-  await expect(lambdaHttp(build())({ Records: [] } as never, {} as never)).rejects.toThrow(/not of an HTTP API/);
+  await expect(lambdaHttp(build())({ Records: [] } as never, {} as never)).rejects.toThrow(
+    /not of a REST API, an HTTP API, a function URL or a load balancer/,
+  );
 });
 
 test("Middy's own middlewares run around a handler, and an early return carries the request ID too", async () => {
@@ -254,6 +256,6 @@ function event(method: string, path: string, { stage = "$default", authorizer, .
   } as unknown as HttpApiEvent; // the parts of the event that are read
 }
 
-async function invoke(handler: ReturnType<typeof lambdaHttp>, input: HttpApiEvent): Promise<HttpApiResult> {
+async function invoke(handler: LambdaHttpHandler, input: HttpApiEvent): Promise<HttpApiResult> {
   return handler(input, { awsRequestId: "aws" } as never);
 }

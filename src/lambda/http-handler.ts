@@ -4,41 +4,62 @@ import { routed } from "../app/routes.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { ambientStore } from "../context/ambient.ts";
-import { answer, fail, finish } from "../http/pipeline.ts";
+import type { HttpResponse } from "../http/message.ts";
+import { answer } from "../http/pipeline.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
-import { type EventCodec, scopeMode } from "../middleware/execution-mode.ts";
+import { scopeMode } from "../middleware/execution-mode.ts";
 import type { RequestScope } from "../middleware/scope.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
-import {
-  assertHttpApiEvent,
-  fromHttpResponse,
-  type HttpApiEvent,
-  type HttpApiResult,
-  headersOf,
-  toHttpRequest,
-} from "./http-api.ts";
+import { type LambdaAnswer, toAnswer } from "./codec.ts";
+import { assertFits, eventCodec, inBetween, shapeOf } from "./event-codec.ts";
+import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
+import type { LoadBalancerEvent, LoadBalancerResult } from "./load-balancer.ts";
+import type { RestApiEvent, RestApiResult } from "./rest-api.ts";
 
-/** A Lambda function for HTTP API events; Middy's `use` adds further middlewares to it. */
-export type LambdaHttpHandler = middy.MiddyfiedHandler<HttpApiEvent, HttpApiResult>;
+/** An event that `lambdaHttp` and `lambdaHandler` answer. */
+export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
+
+/** What an event of one shape is answered with. */
+export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> = Event extends HttpApiEvent
+  ? HttpApiResult
+  : Event extends LoadBalancerEvent
+    ? LoadBalancerResult
+    : RestApiResult;
 
 /**
- * Makes one Lambda function that answers every route of the server.
+ * A Lambda function for HTTP events; Middy's `use` adds further middlewares to it. `Event` is only
+ * what those are typed with: at run time it answers every shape.
+ */
+export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = middy.MiddyfiedHandler<
+  Event,
+  LambdaHttpResult<Event>
+>;
+
+/**
+ * Makes one Lambda function that answers every route of the server, to events of a REST API, an
+ * HTTP API, a function URL or an Application Load Balancer. An answer over what the transport takes
+ * (6 MB, a load balancer 1 MB) becomes a 500 `response_too_large`; 50 ms before the function's time is
+ * over, `ctx.signal` aborts and the answer is a 504 `timeout` (specification 4.5).
  *
  * @example
  * export const http = lambdaHttp(server);
  */
-export function lambdaHttp(server: Server): LambdaHttpHandler {
+export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(server: Server): LambdaHttpHandler<Event> {
   return httpFunction(server, (runtime) => runtime.routes);
 }
 
 /**
- * Makes a Lambda function that answers the route of one handler.
+ * Makes a Lambda function that answers the route of one handler, to the same events as
+ * {@link lambdaHttp}.
  *
  * @throws Error where the server has no handler of that name, or it has no route.
  * @example
  * export const downloadUrl = lambdaHandler(server, "files.file.download-url");
  */
-export function lambdaHandler(server: Server, name: string): LambdaHttpHandler {
+export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
+  server: Server,
+  name: string,
+): LambdaHttpHandler<Event> {
   const declaration = serverInternals(server).registry.handlers.get(name);
   if (declaration?.route === undefined) {
     throw new Error(`lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`);
@@ -47,48 +68,26 @@ export function lambdaHandler(server: Server, name: string): LambdaHttpHandler {
   return httpFunction(server, () => routes);
 }
 
-function httpFunction(server: Server, routes: (runtime: Runtime) => RouteTable<HandlerDeclaration>): LambdaHttpHandler {
-  const handler = async (event: HttpApiEvent): Promise<HttpApiResult> => {
+function httpFunction<Event extends LambdaHttpEvent>(
+  server: Server,
+  routes: (runtime: Runtime) => RouteTable<HandlerDeclaration>,
+): LambdaHttpHandler<Event> {
+  const handler = async (event: Event): Promise<LambdaHttpResult<Event>> => {
     // Safe: the execution mode below opened the scope that this runs in.
     const scope = ambientStore() as RequestScope;
-    return fromHttpResponse(
-      await answer(scope, toHttpRequest(event, scope.hasMiddlewares ? headersOf(event) : scope.headers), routes(scope.runtime)),
-    );
+    const shape = shapeOf(event);
+    const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : scope.headers, scope);
+    // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
+    request.assertFits = (response) =>
+      assertFits(toAnswer({ ...response, cookies: [] } as HttpResponse, shape.maxResultBytes) as LambdaAnswer, { shape, event });
+    const given = toAnswer(await answer(scope, request, routes(scope.runtime)), shape.maxResultBytes);
+    // Safe: the shape is the event's, and so is its result.
+    return inBetween(given instanceof Promise ? await given : given, scope, { shape, event }) as LambdaHttpResult<Event>;
   };
   prepareLambda(server);
-  return middy<HttpApiEvent, HttpApiResult>({ executionMode: scopeMode(() => lambdaRuntime(server), codec) }).handler(handler);
-}
-
-const codec: EventCodec<HttpApiEvent, HttpApiResult> = {
-  isDirect: true,
-  facts: (event) => {
-    assertHttpApiEvent(event);
-    return { headers: headersOf(event), signal: undefined };
-  },
-  fail: (error, scope, event) => {
-    const { status, headers, body } = fail(scope, { headers: scope.headers, method: event.requestContext.http.method }, error);
-    return { statusCode: status, headers, ...(typeof body === "string" ? { body } : {}) };
-  },
-  finish: (result, scope) => {
-    const finished = scope.hasMiddlewares ? structured(result) : result;
-    // Safe: without middlewares the answer is ours, and so are its headers.
-    const own = scope.hasMiddlewares ? textHeaders(finished.headers) : (finished.headers as Record<string, string>);
-    finished.headers = finish(scope, scope, own);
-    return finished;
-  },
-};
-
-/** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
-function structured(result: HttpApiResult | string | undefined): HttpApiResult {
-  if (typeof result === "object" && result?.statusCode !== undefined) return { ...result };
-  const body = typeof result === "string" ? result : JSON.stringify(result);
-  return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };
-}
-
-function textHeaders(headers: Readonly<Record<string, boolean | number | string>> = {}): Record<string, string> {
-  const text: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) text[name.toLowerCase()] = String(value);
-  return text;
+  return middy<Event, LambdaHttpResult<Event>>({ executionMode: scopeMode(() => lambdaRuntime(server), eventCodec) }).handler(
+    handler,
+  );
 }
 
 function handlerNames(server: Server): string {

@@ -6,7 +6,7 @@ import { createTenantConfig } from "../config/declaration.ts";
 import { access } from "../identity/access.ts";
 import { startTestApp } from "../testing/index.ts";
 import type { HttpApiEvent } from "./http-api.ts";
-import { lambdaHttp } from "./http-handler.ts";
+import { type LambdaHttpHandler, lambdaHttp } from "./http-handler.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -52,7 +52,7 @@ async function stackWith(parameters: Readonly<Record<string, string>>) {
   };
 }
 
-const ask = async (http: ReturnType<typeof lambdaHttp>) => {
+const ask = async (http: LambdaHttpHandler) => {
   const { statusCode, headers, body } = await http(event, {} as never);
   return { statusCode, retryAfter: headers?.["retry-after"], body: JSON.parse(body ?? "") };
 };

@@ -1,15 +1,28 @@
 import type middy from "@middy/core";
 import type { Runtime } from "../app/runtime.ts";
+import { describeError } from "../errors/describe.ts";
+import { type Deadline, deadlineOf, type Late } from "./deadline.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 
 /** How a kind of event becomes a scope, and how results and errors of the run become answers. */
-export interface EventCodec<Event, Result> {
-  /** @throws Error for an event of another kind; it is rethrown to Lambda. */
-  facts(event: Event): ScopeFacts;
-  fail(error: unknown, scope: RequestScope, event: Event): Result;
-  finish(result: Result, scope: RequestScope, event: Event): Result;
+export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
+  /**
+   * Read once, before any middleware can change the event.
+   *
+   * @throws Error for an event of another kind; it is rethrown to Lambda.
+   */
+  facts(event: Event, invocation: Invocation): Facts;
+  fail(error: unknown, scope: RequestScope, facts: Facts): Result;
+  finish(result: Result, scope: RequestScope, facts: Facts): Result;
   /** The handler takes nothing of Middy's: where no middleware is used it runs without Middy's request around it. */
   readonly isDirect?: boolean;
+}
+
+/** What an event is received with. */
+export interface Invocation {
+  readonly signal: AbortSignal | undefined;
+  /** When the process will be gone, in milliseconds since the epoch. */
+  readonly deadlineMs: number | undefined;
 }
 
 type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
@@ -36,7 +49,10 @@ interface MiddyPlugin {
  * request's scope. A response needs its ID and its error body also where a `before` answers
  * early, and then Middy skips every `after`; so what holds for all responses is done here.
  */
-export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCodec<Event, Result>): ExecutionMode {
+export function scopeMode<Event, Result, Facts extends ScopeFacts>(
+  runtime: () => Runtime,
+  codec: EventCodec<Event, Result, Facts>,
+): ExecutionMode {
   const mode = (
     { middyRequest, runRequest }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
     befores: unknown[],
@@ -46,29 +62,45 @@ export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCod
     plugin: MiddyPlugin,
   ) => {
     let handler = initialHandler;
-    plugin.timeoutEarly = false; // Middy's timer costs 600 ns a call and does not cover `before`s
+    plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
-    const answer = async (scope: RequestScope, event: Event, context: unknown): Promise<Result> => {
+    const answer = async (
+      scope: RequestScope,
+      facts: Facts,
+      deadline: Deadline | undefined,
+      event: Event,
+      context: unknown,
+    ): Promise<Result> => {
       scope.hasMiddlewares = befores.length + afters.length + onErrors.length > 0;
-      const isDirect = codec.isDirect === true && !scope.hasMiddlewares;
-      const request = isDirect ? undefined : middyRequest(event, context);
+      // Safe, here and below: Middy's own types promise the handler's result type.
+      const run = (): Promise<Result> =>
+        (codec.isDirect === true && !scope.hasMiddlewares
+          ? (handler as Direct)(event, context)
+          : runAll(event, context)) as Promise<Result>;
       let result: Result;
       try {
-        // Safe: Middy's own types promise the handler's result type here.
-        result = (await (request === undefined ? (handler as Direct)(event, context) : runAll(request))) as Result;
+        result = await (deadline === undefined ? run() : deadline.race(run, lateIn(scope)));
       } catch (error) {
-        result = codec.fail(error, scope, event);
+        result = codec.fail(error, scope, facts);
       }
-      if (request !== undefined) await plugin.requestEnd(request);
-      return codec.finish(result, scope, event);
+      return codec.finish(result, scope, facts);
     };
-    const runAll = (request: Parameters<Run>[0]) => {
+    const runAll = async (event: Event, context: unknown): Promise<unknown> => {
+      const request = middyRequest(event, context);
       plugin.requestStart(request);
-      return runRequest(request, befores, handler, afters, onErrors, plugin);
+      try {
+        return await runRequest(request, befores, handler, afters, onErrors, plugin);
+      } finally {
+        await plugin.requestEnd(request);
+      }
     };
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> => {
       try {
-        return runInScope(runtime(), codec.facts(event), (scope) => answer(scope, event, context));
+        const deadline = deadlineOf(context);
+        const bound = runtime();
+        const deadlineMs = deadline === undefined ? undefined : bound.clock.now() + deadline.leftMs;
+        const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs });
+        return runInScope(bound, facts, (scope) => answer(scope, facts, deadline, event, context));
       } catch (error) {
         return Promise.reject(error);
       }
@@ -81,4 +113,14 @@ export function scopeMode<Event, Result>(runtime: () => Runtime, codec: EventCod
   };
   // Middy types a mode as `() => void`; it calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
+}
+
+function lateIn(scope: RequestScope): Late {
+  return {
+    abandoned: (afterMs) => scope.log.warn("handler.abandoned", { afterMs }),
+    failed: (error) => {
+      const { data } = describeError(error, { requestId: scope.requestId, environment: "production" }).log;
+      scope.log.debug("handler.failed_late", data);
+    },
+  };
 }

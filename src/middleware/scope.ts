@@ -9,6 +9,10 @@ import type { Logger } from "../log/logger.ts";
 export interface RequestScope extends AmbientStore {
   readonly runtime: Runtime;
   readonly requestId: string;
+  /** Aborts when the caller is gone, or the time is over. */
+  readonly signal: AbortSignal | undefined;
+  /** When the process will be gone, in milliseconds since the epoch. */
+  readonly deadlineMs: number | undefined;
   /** As they were received: names in lower case, none inherited. */
   readonly headers: Readonly<Record<string, string>>;
   /** Whether middlewares of the application stand between the host and the handler. */
@@ -26,6 +30,7 @@ export interface ScopeFacts {
   /** Names in lower case, none inherited. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
+  readonly deadlineMs?: number | undefined;
 }
 
 /**
@@ -34,11 +39,11 @@ export interface ScopeFacts {
  */
 export function runInScope<Result>(
   runtime: Runtime,
-  { headers, signal }: ScopeFacts,
+  { headers, signal, deadlineMs }: ScopeFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
-  const scope = new Scope(runtime, requestId, headers, signal);
+  const scope = new Scope(runtime, requestId, headers, signal, deadlineMs);
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
   return runWithStore(scope, () => work(scope));
 }
@@ -58,17 +63,25 @@ class Scope implements RequestScope {
   readonly runtime: Runtime;
   readonly requestId: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly #signal: AbortSignal | undefined;
+  readonly signal: AbortSignal | undefined;
+  readonly deadlineMs: number | undefined;
   hasMiddlewares = false;
   handler: string | undefined = undefined;
   user = anonymous;
   #context: { readonly of: User; readonly made: AmbientContext } | undefined = undefined;
 
-  constructor(runtime: Runtime, requestId: string, headers: ScopeFacts["headers"], signal: AbortSignal | undefined) {
+  constructor(
+    runtime: Runtime,
+    requestId: string,
+    headers: ScopeFacts["headers"],
+    signal: AbortSignal | undefined,
+    deadlineMs: number | undefined,
+  ) {
     this.runtime = runtime;
     this.requestId = requestId;
     this.headers = headers;
-    this.#signal = signal;
+    this.signal = signal;
+    this.deadlineMs = deadlineMs;
   }
 
   get context(): AmbientContext {
@@ -86,8 +99,8 @@ class Scope implements RequestScope {
   }
 
   #makeContext(): AmbientContext {
-    const { requestId, user } = this;
+    const { requestId, user, signal } = this;
     const trace = parseTrace(this.headers, this.runtime.variables);
-    return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal: this.#signal, trace });
+    return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal, trace });
   }
 }

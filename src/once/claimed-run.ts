@@ -1,6 +1,6 @@
 import type { Clock } from "../context/clock.ts";
 import { describeError } from "../errors/describe.ts";
-import { FrameworkError } from "../errors/errors.ts";
+import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
 import { type Answer, replayOf } from "./answer.ts";
 import { type CompletedClaim, expiry } from "./claim.ts";
@@ -159,6 +159,7 @@ interface Settling {
  * |---|---|---|
  * | it committed | completed already | what was committed, whatever came later |
  * | a commit of which nobody knows | left until its lease ends | the error |
+ * | it threw after its time was over | left until its lease ends | the error |
  * | it threw, or answered from 400 on | released | the error or answer |
  * | it answered | completed | the answer |
  * | it answered, or was fenced, and another had taken over | the other's | the other's answer |
@@ -178,6 +179,11 @@ async function settle(parts: RunParts, write: OnceWrite, { claim, commit, outcom
     return outcome;
   }
   if ("error" in outcome) {
+    if (isTimeout(signal)) {
+      // It was told to stop, and nobody knows how far it came: the claim stays until its lease ends.
+      claim.abandon();
+      return outcome;
+    }
     if (claim.isLost && !signal.aborted) return otherRun(parts, write, signal, undefined, outcome);
     await release(claim, log);
     return outcome;
@@ -245,6 +251,11 @@ async function otherRun(
 function keptOf(write: OnceWrite, answer: Answer): Answer {
   write.assertFits(answer);
   return replayOf(answer, write.replayedHeaders);
+}
+
+/** Whether the run was given up on because its time was over. */
+function isTimeout({ aborted, reason }: AbortSignal): boolean {
+  return aborted && isTypedError(reason) && reason.code === "timeout";
 }
 
 function errorData(error: unknown): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { access, buildServer, createTenantConfig, createUserConfig, currentContext, defineFeature, type Query } from "keelson";
-import { lambdaHttp } from "keelson/lambda";
+import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -207,7 +207,7 @@ function lambda() {
   };
 }
 
-function event(n: number): Parameters<ReturnType<typeof lambdaHttp>>[0] {
+function event(n: number): HttpApiEvent {
   const { requestId, tenantId, userId } = identityOf(n, "lambda");
   const path = `/isolation/lambda/${n}`;
   return {
@@ -222,7 +222,7 @@ function event(n: number): Parameters<ReturnType<typeof lambdaHttp>>[0] {
       http: { method: "POST", path, protocol: "HTTP/1.1", sourceIp: "203.0.113.9", userAgent: "test" },
       authorizer: { jwt: { claims: { sub: userId, tenantId }, scopes: [] } },
     },
-  } as unknown as Parameters<ReturnType<typeof lambdaHttp>>[0]; // the parts of an event that are read
+  } as unknown as HttpApiEvent; // the parts of an event that are read
 }
 
 function expectOwnAnswers(answers: readonly Answered[], host: Host): void {

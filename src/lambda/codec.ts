@@ -1,0 +1,103 @@
+import { FrameworkError } from "../errors/errors.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+
+/** One shape of HTTP event: how it is read as a request, and what answers it. */
+export interface HttpCodec<Event, Result> {
+  /** How large the JSON that answers such an event may be, in bytes. */
+  readonly maxResultBytes: number;
+  /** How many cookies an answer to the event can set. */
+  maxCookies(event: Event): number;
+  matches(event: Event): boolean;
+  method(event: Event): string;
+  /** The event's headers, prototype-free, names in lower case. */
+  headers(event: Event): Record<string, string>;
+  /** @param headers - what `headers` makes of the event */
+  request(event: Event, headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;
+  /** Reads what the run gave: an answer of ours, or one of a middleware's. */
+  read(result: Result): LambdaAnswer;
+  /** Writes an answer in the shape of the event. */
+  write(answer: LambdaAnswer, event: Event): Result;
+}
+
+/** What a request has beside its event. */
+export interface EventScope {
+  readonly signal: AbortSignal | undefined;
+  readonly deadlineMs: number | undefined;
+}
+
+/** An answer in the shape that all results have in common. */
+export interface LambdaAnswer {
+  readonly statusCode: number;
+  /** Names in lower case, without `set-cookie`. */
+  headers: Record<string, string>;
+  readonly cookies: readonly string[];
+  readonly body?: string | undefined;
+  readonly isBase64Encoded?: boolean | undefined;
+}
+
+/**
+ * Turns the pipeline's response into an answer; bytes and streams become base64.
+ *
+ * @throws FrameworkError `response_too_large` for a stream, as soon as it is over `maxBytes`.
+ */
+export function toAnswer(
+  { status, headers, cookies, body }: HttpResponse,
+  maxBytes: number,
+): LambdaAnswer | Promise<LambdaAnswer> {
+  if (body === undefined || typeof body === "string") return { statusCode: status, headers, cookies, body };
+  const encoded = (bytes: Uint8Array): LambdaAnswer => {
+    return { statusCode: status, headers, cookies, body: asBuffer(bytes).toString("base64"), isBase64Encoded: true };
+  };
+  return body instanceof Uint8Array ? encoded(body) : collect(body, maxBytes).then(encoded);
+}
+
+/** What is said where an answer does not fit its transport. */
+export function tooLarge(maxBytes: number): FrameworkError {
+  return new FrameworkError("response_too_large", `The response is over the ${maxBytes} bytes that its transport takes`);
+}
+
+const noBytes = new Uint8Array(0);
+
+/** A reader of an event's body: {@link HttpRequest.readBody}. */
+export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["readBody"] {
+  return (limitBytes) => {
+    if (body === undefined || body === null || body === "") return noBytes;
+    const bytes = Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
+    if (bytes.byteLength > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
+    return bytes;
+  };
+}
+
+interface EventBody {
+  readonly body?: string | null | undefined;
+  readonly isBase64Encoded?: boolean | undefined;
+}
+
+/** The path without the stage that some gateways leave in it. */
+export function withoutStage(path: string, stage: string | undefined): string {
+  if (stage === undefined || stage === "$default") return path;
+  const prefix = `/${stage}`;
+  return path === prefix || path.startsWith(`${prefix}/`) ? path.slice(prefix.length) || "/" : path;
+}
+
+/** An object of claims, or nothing. */
+export function claimsOf(claims: unknown): Readonly<Record<string, unknown>> | undefined {
+  // Safe: an object of JSON.
+  return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : undefined;
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop cancels the stream.
+  for await (const chunk of stream) {
+    length += chunk.byteLength;
+    if (length > maxBytes) throw tooLarge(maxBytes);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

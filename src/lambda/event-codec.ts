@@ -1,0 +1,110 @@
+import { fail, finish } from "../http/pipeline.ts";
+import type { EventCodec } from "../middleware/execution-mode.ts";
+import type { RequestScope, ScopeFacts } from "../middleware/scope.ts";
+import { type HttpCodec, type LambdaAnswer, tooLarge } from "./codec.ts";
+import { httpApi } from "./http-api.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-handler.ts";
+import { loadBalancer } from "./load-balancer.ts";
+import { restApi } from "./rest-api.ts";
+
+type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
+
+interface HttpFacts extends ScopeFacts {
+  readonly shape: Shape;
+  readonly event: LambdaHttpEvent;
+  readonly method: string;
+}
+
+// Safe: a codec only sees the events that it matched.
+const shapes = [httpApi, restApi, loadBalancer] as readonly unknown[] as readonly Shape[];
+
+/**
+ * Which shape an event has.
+ *
+ * @throws Error for an event of another kind.
+ */
+export function shapeOf(event: LambdaHttpEvent): Shape {
+  const shape = typeof event === "object" && event !== null ? shapes.find((shape) => shape.matches(event)) : undefined;
+  if (shape !== undefined) return shape;
+  throw new Error("the event is not of a REST API, an HTTP API, a function URL or a load balancer; check the function's trigger");
+}
+
+/** Writes an answer in the shape of its event; what that has no room for is not lost silently. */
+export function writeAnswer(
+  answer: LambdaAnswer,
+  scope: RequestScope,
+  { shape, event }: Pick<HttpFacts, "shape" | "event">,
+): LambdaHttpResult {
+  const room = shape.maxCookies(event);
+  if (answer.cookies.length > room) {
+    scope.log.error("response.cookies_dropped", {
+      dropped: answer.cookies.length - room,
+      fix: "turn on the target group's lambda.multi_value_headers.enabled",
+    });
+  }
+  return shape.write(answer, event);
+}
+
+/** An answer on its way through the middlewares, where there are any: they know the shape of the event only. */
+export function inBetween(
+  answer: LambdaAnswer,
+  scope: RequestScope,
+  facts: Pick<HttpFacts, "shape" | "event">,
+): LambdaHttpResult {
+  // Safe: `finish` reads what is not written as an answer of ours.
+  return scope.hasMiddlewares ? writeAnswer(answer, scope, facts) : (answer as unknown as LambdaHttpResult);
+}
+
+/**
+ * @throws FrameworkError `response_too_large` where an answer does not fit its transport.
+ */
+export function assertFits(answer: LambdaAnswer, { shape, event }: Pick<HttpFacts, "shape" | "event">): void {
+  if (isOver(shape.maxResultBytes, answer.body, shape.write(answer, event))) throw tooLarge(shape.maxResultBytes);
+}
+
+/** How HTTP events of every shape become a scope, and results and errors become answers. */
+export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
+  isDirect: true,
+  facts: (event, invocation) => {
+    const shape = shapeOf(event);
+    return { shape, event, method: shape.method(event), headers: shape.headers(event), ...invocation };
+  },
+  fail: (error, scope, facts) => inBetween(failure(error, scope, facts), scope, facts),
+  finish: (result, scope, facts) => {
+    const { shape } = facts;
+    // Safe: without middlewares the answer is ours, as `inBetween` left it.
+    const answer = scope.hasMiddlewares ? shape.read(structured(result)) : (result as unknown as LambdaAnswer);
+    const written = writeFinished(answer, scope, facts);
+    if (!isOver(shape.maxResultBytes, answer.body, written)) return written;
+    return writeFinished(failure(tooLarge(shape.maxResultBytes), scope, facts), scope, facts);
+  },
+};
+
+function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
+  // Without the signal: it aborts for lack of time, and `fail` would take that for a client that is gone.
+  const request = { headers: facts.headers, method: facts.method };
+  const { status, headers, body } = fail(scope, request, error);
+  return { statusCode: status, headers, cookies: [], ...(typeof body === "string" ? { body } : {}) };
+}
+
+function writeFinished(answer: LambdaAnswer, scope: RequestScope, facts: HttpFacts): LambdaHttpResult {
+  answer.headers = finish(scope, facts, answer.headers);
+  return writeAnswer(answer, scope, facts);
+}
+
+/** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
+function structured(result: LambdaHttpResult | string | undefined): LambdaHttpResult {
+  if (typeof result === "object" && result?.statusCode !== undefined) return result;
+  const body = typeof result === "string" ? result : JSON.stringify(result);
+  return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };
+}
+
+/**
+ * Whether a result is over what its transport takes, as JSON. A character comes to at most six
+ * bytes there, and headers to some kilobytes, so that only large bodies are written out to be
+ * measured.
+ */
+function isOver(maxBytes: number, body: string | undefined, result: LambdaHttpResult): boolean {
+  if (body === undefined || body.length * 6 < maxBytes - 65_536) return false;
+  return Buffer.byteLength(JSON.stringify(result)) > maxBytes;
+}

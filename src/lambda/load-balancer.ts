@@ -1,0 +1,58 @@
+import type { ALBEvent, ALBResult } from "aws-lambda";
+import { bodyReader, type HttpCodec } from "./codec.ts";
+import { eventHeaders, textHeaders } from "./headers.ts";
+import { joinQuery } from "./query.ts";
+
+/** An event of an Application Load Balancer, as a Lambda function gets it. */
+export type LoadBalancerEvent = ALBEvent;
+
+/** What a Lambda function answers an Application Load Balancer with. */
+export type LoadBalancerResult = ALBResult;
+
+/**
+ * Application Load Balancers, with or without multi-value headers. No claims count as verified:
+ * `x-amzn-oidc-data` is a header that whoever reaches the function can send.
+ */
+export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
+  maxResultBytes: 1_000_000,
+  maxCookies: (event) => (event.multiValueHeaders === undefined ? 1 : Number.POSITIVE_INFINITY),
+  matches: (event) =>
+    typeof event.httpMethod === "string" && typeof event.path === "string" && typeof event.requestContext?.elb === "object",
+  method: (event) => event.httpMethod,
+  headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
+  request: (event, headers, { signal, deadlineMs }) => ({
+    method: event.httpMethod,
+    path: event.path,
+    query: joinQuery(event.queryStringParameters, event.multiValueQueryStringParameters, (text) => text),
+    headers,
+    // The last entry is the load balancer's own; those before it are the client's to write.
+    ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
+    signal,
+    deadlineMs,
+    gatewayClaims: undefined,
+    readBody: bodyReader(event),
+  }),
+  read: ({ statusCode, headers, multiValueHeaders, body, isBase64Encoded }) => ({
+    statusCode,
+    ...textHeaders(headers, multiValueHeaders),
+    body,
+    isBase64Encoded,
+  }),
+  write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }, event) => {
+    const result = { statusCode, statusDescription: statusDescription(statusCode), body, isBase64Encoded };
+    if (event.multiValueHeaders === undefined) {
+      const [cookie] = cookies; // one name, one value: there is no room for a second
+      return { ...result, headers: cookie === undefined ? headers : { ...headers, "set-cookie": cookie } };
+    }
+    const lists: Record<string, string[]> = {};
+    for (const [name, value] of Object.entries(headers)) lists[name] = [value];
+    if (cookies.length > 0) lists["set-cookie"] = [...cookies];
+    return { ...result, multiValueHeaders: lists };
+  },
+};
+
+/** `404 Not Found`. An import of `node:http` would cost every cold start 20 ms. */
+function statusDescription(status: number): string {
+  const reason = process.getBuiltinModule("node:http").STATUS_CODES[status];
+  return reason === undefined ? String(status) : `${status} ${reason}`;
+}

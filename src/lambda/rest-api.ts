@@ -1,0 +1,66 @@
+import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
+import { bodyReader, claimsOf, type HttpCodec, withoutStage } from "./codec.ts";
+import { eventHeaders, textHeaders } from "./headers.ts";
+import { joinQuery } from "./query.ts";
+
+/** An event of a REST API, or of an HTTP API with payload format 1.0, as a Lambda function gets it. */
+export type RestApiEvent = APIGatewayProxyEvent;
+
+/** What a Lambda function answers a REST API with. */
+export type RestApiResult = APIGatewayProxyResult;
+
+/** REST APIs, and HTTP APIs with payload format 1.0. */
+export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
+  maxResultBytes: 6_291_456,
+  maxCookies: () => Number.POSITIVE_INFINITY,
+  matches: (event) =>
+    typeof event.httpMethod === "string" &&
+    typeof event.path === "string" &&
+    isObject(event.requestContext) &&
+    !("elb" in event.requestContext),
+  method: (event) => event.httpMethod,
+  headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
+  request: (event, headers, { signal, deadlineMs }) => ({
+    method: event.httpMethod,
+    path: path(event),
+    query: joinQuery(event.queryStringParameters, event.multiValueQueryStringParameters, encodeURIComponent),
+    headers,
+    ip: event.requestContext.identity?.sourceIp,
+    signal,
+    deadlineMs,
+    gatewayClaims: verifiedClaims(event.requestContext),
+    readBody: bodyReader(event),
+  }),
+  read: ({ statusCode, headers, multiValueHeaders, body, isBase64Encoded }) => ({
+    statusCode,
+    ...textHeaders(headers, multiValueHeaders),
+    body,
+    isBase64Encoded,
+  }),
+  write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }) => ({
+    statusCode,
+    headers,
+    ...(cookies.length === 0 ? {} : { multiValueHeaders: { "set-cookie": [...cookies] } }),
+    body,
+    isBase64Encoded,
+  }),
+};
+
+/** A REST API's path has no stage; an HTTP API's has, also with format 1.0, and only that one says its version. */
+function path(event: RestApiEvent): string {
+  const { version } = event as { version?: unknown };
+  return version === "1.0" ? withoutStage(event.path, event.requestContext.stage) : event.path;
+}
+
+/**
+ * Claims that the gateway's authorizer verified: of a Cognito or JWT authorizer under `claims`, of
+ * a Lambda authorizer beside its `principalId`. Only the gateway writes `requestContext`.
+ */
+function verifiedClaims(requestContext: object): Readonly<Record<string, unknown>> | undefined {
+  const { authorizer } = requestContext as { authorizer?: { claims?: unknown; principalId?: unknown } | null };
+  return claimsOf(authorizer?.claims) ?? (authorizer?.principalId === undefined ? undefined : claimsOf(authorizer));
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
