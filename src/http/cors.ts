@@ -16,7 +16,7 @@ export interface CorsProblem {
 }
 
 const allowedHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
-const exposedHeaders = "X-Request-ID, Idempotent-Replayed";
+const exposedHeaders = "X-Request-ID, Idempotent-Replayed, Retry-After";
 
 /** Everything wrong with CORS options as plain JavaScript may give them. Never throws. */
 export function corsProblems(options: unknown): CorsProblem[] {

@@ -260,7 +260,7 @@ describe("CORS", () => {
       vary: "Origin",
       "access-control-allow-origin": "https://app.example.com",
       "access-control-allow-credentials": "true",
-      "access-control-expose-headers": "X-Request-ID, Idempotent-Replayed",
+      "access-control-expose-headers": "X-Request-ID, Idempotent-Replayed, Retry-After",
     });
     expect(corsHeaders(cors, { origin: "https://evil.example.com" })).toEqual({ vary: "Origin" });
     expect(corsHeaders(cors, {})).toEqual({ vary: "Origin" });
