@@ -93,18 +93,19 @@ test.each([
   ["the server is busy", new Response(null, { status: 503 })],
   ["the token is old", new Response(null, { status: 401 })],
 ])("where %s the batch is sent again, with growing pauses, in its order", async (_case, answer) => {
+  vi.spyOn(Math, "random").mockReturnValue(1);
   const log = start();
   answers = [answer, new Response(null, { status: 500 })];
   log.info("one");
   await vi.advanceTimersByTimeAsync(2_000);
   log.info("two");
-  await vi.advanceTimersByTimeAsync(400);
+  await vi.advanceTimersByTimeAsync(990);
   expect(sent.length).toBe(1);
-  await vi.advanceTimersByTimeAsync(600);
+  await vi.advanceTimersByTimeAsync(10);
   expect(sent.length).toBe(2);
-  await vi.advanceTimersByTimeAsync(900);
+  await vi.advanceTimersByTimeAsync(1_990);
   expect(sent.length).toBe(2);
-  await vi.advanceTimersByTimeAsync(1_100);
+  await vi.advanceTimersByTimeAsync(10);
   expect(sent.length).toBe(3);
   expect(messages().slice(-2)).toEqual(["one", "two"]);
 });
@@ -114,6 +115,7 @@ test("Retry-After is waited for", async () => {
   answers = [new Response(null, { status: 429, headers: { "retry-after": "30" } })];
   log.info("one");
   await vi.advanceTimersByTimeAsync(31_900);
+  fire("pagehide");
   expect(sent.length).toBe(1);
   await vi.advanceTimersByTimeAsync(200);
   expect(sent.length).toBe(2);
@@ -145,13 +147,37 @@ test("a failing server fills the queue up to its bound, not beyond", async () =>
   await flushed;
   await log.flush();
   expect(sent[1]?.records.map(({ msg, count }) => count ?? msg)).toEqual([1, "m2", "m3", "m4"]);
+  for (let n = 0; n < 9; n++) log.info(`n${n}`);
+  answers = [new Response(null, { status: 503 }), new Response(null, { status: 202 })];
+  await log.flush();
+  await log.flush();
+  expect(sent.slice(2).map(({ records }) => records[0]?.["count"])).toEqual([6, 6]);
+  log.info("last");
+  await log.flush();
+  expect(sent[4]?.records.map(({ msg }) => msg)).toEqual(["last"]);
+});
+
+test("a record that throws when it is looked at is told of, and the application does not notice", async () => {
+  const log = start();
+  const data = new Proxy(
+    {},
+    {
+      ownKeys: () => {
+        throw new Error("no");
+      },
+    },
+  );
+  log.error("odd", data);
+  log.info(Object.create(null) as never);
+  await log.flush();
+  expect(messages()).toEqual(["client_log.unreadable", "client_log.unreadable"]);
 });
 
 test("batches end at a hundred records and at 28,000 bytes", async () => {
   const log = start();
   for (let n = 0; n < 150; n++) log.info(`m${n}`);
   await vi.advanceTimersByTimeAsync(0);
-  expect(sent.map(({ records }) => records.length)).toEqual([100, 50]);
+  expect(sent.map(({ records }) => records.length)).toEqual([99, 51]);
   for (let n = 0; n < 20; n++) log.info("long", { text: "é".repeat(1_500) });
   await log.flush();
   for (const { records } of sent.slice(2)) expect(new TextEncoder().encode(JSON.stringify(records)).length).toBeLessThan(28_000);

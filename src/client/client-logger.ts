@@ -48,8 +48,13 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
   const threshold = levels.indexOf(level);
   const write = (at: LogLevel, fields: Record<string, unknown>, msg: string, data?: Record<string, unknown>) => {
     if (levels.indexOf(at) < threshold) return;
-    if (outbox === undefined) page.console?.[at](msg, { ...fields, ...data });
-    else outbox.add(recordText(at, String(msg), { ...fields, clientTime: new Date().toISOString(), ...data }));
+    try {
+      if (outbox === undefined) page.console?.[at](msg, { ...fields, ...data });
+      else outbox.add(recordText(at, String(msg), { ...fields, clientTime: new Date().toISOString(), ...data }));
+    } catch {
+      // What is logged may be anything, also something that throws when it is looked at.
+      outbox?.add(recordText("warn", "client_log.unreadable", { level: at }));
+    }
   };
   const create = (fields: Record<string, unknown>): Logger => ({
     info: (msg, data) => write("info", fields, msg, data),

@@ -9,7 +9,7 @@ export interface Outbox {
 }
 
 /** The server takes so many records at once. */
-const maxBatch = 100;
+const maxBatch = 99; // and one that says what was dropped
 /** All requests with `keepalive` that a page has in flight share 64 KiB. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
@@ -17,12 +17,16 @@ const batchBytes = 28_000;
 const timeoutMs = 30_000;
 /** The pauses after failures, in milliseconds. */
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
+/** A server that wants more than this is not waited for. */
+const longestWaitMs = 3_600_000;
 
 /** Creates the outbox of one logger. */
 export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500 }: ClientLoggerOptions): Outbox {
   let queue: string[] = [];
   let dropped = 0;
   let failures = 0;
+  /** The server has asked for nothing before. */
+  let notBeforeMs = 0;
   let inFlightBytes = 0;
   let lastToken = typeof token === "string" ? token : undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -35,13 +39,9 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
     }, ms);
   };
 
-  /** Takes a batch from the queue; what was dropped is told with it. */
+  /** Takes a batch from the queue. */
   const takeBatch = (limit: number): string[] => {
-    if (dropped > 0) {
-      queue.unshift(JSON.stringify({ level: "warn", msg: "client_log.dropped", count: dropped }));
-      dropped = 0;
-    }
-    let bytes = 2;
+    let bytes = 100; // the brackets, and room to say what was dropped
     let count = 0;
     for (const record of queue) {
       bytes += new TextEncoder().encode(record).length + 1;
@@ -53,7 +53,10 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
 
   /** Sends a batch; `undefined` where it is done with, else after how many milliseconds it may be tried again. */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
-    const body = `[${batch.join()}]`;
+    // What was dropped is told with the batch, and forgotten once that has arrived.
+    const told = dropped;
+    const notice = JSON.stringify({ level: "warn", msg: "client_log.dropped", count: told });
+    const body = `[${(told > 0 ? [notice, ...batch] : batch).join()}]`;
     const bytes = new TextEncoder().encode(body).length;
     const keepalive = inFlightBytes + bytes <= keepaliveBytes;
     inFlightBytes += bytes;
@@ -61,14 +64,20 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
       const headers = { "content-type": "application/json", authorization: `Bearer ${lastToken}` };
       const response = await fetch(url, { method: "POST", headers, body, keepalive, signal: AbortSignal.timeout(timeoutMs) });
       const { status } = response;
-      if (status < 300) return undefined;
+      if (status < 300) {
+        dropped -= told;
+        return undefined;
+      }
       // What the server refuses as it is, it would refuse again: the rest of the queue goes on.
-      if (status < 500 && ![401, 403, 408, 429].includes(status)) {
+      if (status < 500 && ![401, 408, 429].includes(status)) {
         dropped += batch.length;
         return undefined;
       }
       const seconds = Number(response.headers.get("retry-after"));
-      return seconds > 0 ? Math.min(seconds * 1_000, longestPauseMs) : 0;
+      if (!(seconds > 0)) return 0;
+      const waitMs = Math.min(seconds * 1_000, longestWaitMs);
+      notBeforeMs = Date.now() + waitMs;
+      return waitMs;
     } catch {
       return 0;
     } finally {
@@ -124,6 +133,7 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
 
   /** The page may be gone in a moment: everything that fits is sent at once, with the token of last time. */
   const sendNow = () => {
+    if (Date.now() < notBeforeMs) return;
     while (queue.length > 0 && lastToken !== undefined && keepaliveBytes - inFlightBytes > 1_000) {
       const batch = takeBatch(Math.min(batchBytes, keepaliveBytes - inFlightBytes));
       void post(batch).then((pauseMs) => {
