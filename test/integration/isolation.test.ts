@@ -17,8 +17,11 @@ declare module "keelson" {
 const requests = 200;
 const numbers = Array.from({ length: requests }, (_, n) => n);
 
+/** Which test is running: an ID that was used is answered from before. */
+let round = 0;
+
 /** Whose request it is. */
-const identityOf = (n: number, host: Host) => ({ requestId: `${host}-${n}`, tenantId: `tenant-${n}`, userId: `user-${n}` });
+const identityOf = (n: number, host: Host) => ({ requestId: `${host}-${n}-${round}`, tenantId: `tenant-${n}`, userId: `user-${n}` });
 type Host = "http" | "lambda";
 
 /** What a handler saw that belongs to somebody else. */
@@ -134,6 +137,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 test("200 overlapping requests over HTTP never see or log each other's IDs", async () => {
+  round += 1;
   gate = gateFor(requests);
   expectOwnAnswers(await Promise.all(numbers.map(overHttp)), "http");
 
@@ -144,6 +148,7 @@ test("200 overlapping requests over HTTP never see or log each other's IDs", asy
 test("200 overlapping invocations in one process never see or log each other's IDs", async () => {
   const { invoke, logs, restore } = lambda();
   try {
+    round += 1;
     gate = gateFor(requests);
     expectOwnAnswers(await Promise.all(numbers.map(invoke)), "lambda");
   } finally {
@@ -157,6 +162,7 @@ test("requests of both hosts at once, for the same tenants, never see or log eac
   const { invoke, logs, restore } = lambda();
   const before = app.logs.length;
   try {
+    round += 1;
     gate = gateFor(2 * requests);
     const [http, invoked] = await Promise.all([Promise.all(numbers.map(overHttp)), Promise.all(numbers.map(invoke))]);
     expectOwnAnswers(http, "http");
