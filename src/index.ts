@@ -39,7 +39,7 @@ export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConf
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";
-export type { Database, PipelineContext, RequestView } from "./context/pipeline-context.ts";
+export type { CommitItem, Database, PipelineContext, RequestView } from "./context/pipeline-context.ts";
 export type { Trace } from "./context/trace.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
@@ -60,3 +60,5 @@ export { type AccessRule, access } from "./identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
+export { CommitConditionError } from "./once/commit.ts";
+export type { OnceBy } from "./once/write-id.ts";

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { DeleteCommand, GetCommand, PutCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import {
   access,
+  CommitConditionError,
   type ConfigKeyHandle,
   defineFeature,
   NotFoundError,
@@ -47,8 +48,8 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
         }
         const id = randomUUID();
         const item: Row = { ...keyOf(ctx, id), id, name, sizeMb, createdAt: new Date().toISOString() };
-        await ctx.db.send(new PutCommand({ TableName: table.name, Item: item }));
-        return reply(toFile(item), { status: 201, headers: { location: `/files/${id}` } });
+        const answer = reply(toFile(item), { status: 201, headers: { location: `/files/${id}` } });
+        return ctx.commit([{ Put: { TableName: table.name, Item: item } }], answer);
       },
     });
 
@@ -109,10 +110,12 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       input: fileId,
       handler: async (ctx, { id }) => {
         await refuseInMaintenance(ctx, config.maintenanceMode);
-        const { Attributes } = await ctx.db.send(
-          new DeleteCommand({ TableName: table.name, Key: keyOf(ctx, id), ReturnValues: "ALL_OLD" }),
-        );
-        if (Attributes === undefined) throw new NotFoundError("file", id);
+        const remove = { TableName: table.name, Key: keyOf(ctx, id), ConditionExpression: "attribute_exists(pk)" };
+        try {
+          return await ctx.commit([{ Delete: remove }], undefined);
+        } catch (error) {
+          throw error instanceof CommitConditionError ? new NotFoundError("file", id) : error;
+        }
       },
     });
 

@@ -183,7 +183,8 @@ function randomOwner(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64url");
 }
 
-const processSchedule: ClaimSchedule = {
+/** The timers of this process. */
+export const processSchedule: ClaimSchedule = {
   wait: (ms, stop) =>
     new Promise((resolve) => {
       const end = () => {

@@ -2,7 +2,7 @@ import type { Clock } from "../context/clock.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { claimedRun, inProgress, keyReused, type OnceAnswer, type OnceWrite, type RunParts, type Work } from "./claimed-run.ts";
-import { type ClaimSchedule, createClaims } from "./claims.ts";
+import { type ClaimSchedule, createClaims, processSchedule } from "./claims.ts";
 import { createRecentAnswers } from "./recent-answers.ts";
 import { createSharedRun, type SharedRun } from "./shared-run.ts";
 
@@ -33,7 +33,7 @@ export interface Once {
 }
 
 /** Creates the {@link Once} of one runtime. */
-export function createOnce({ store, clock, waitMs, draining, schedule, newOwner }: OnceOptions): Once {
+export function createOnce({ store, clock, waitMs, draining, schedule = processSchedule, newOwner }: OnceOptions): Once {
   const recent = createRecentAnswers(clock);
   const running = new Map<string, SharedRun>();
   const parts: RunParts = {
@@ -41,13 +41,8 @@ export function createOnce({ store, clock, waitMs, draining, schedule, newOwner 
     clock,
     waitMs,
     draining,
-    claims: createClaims({
-      store,
-      clock,
-      ...(schedule === undefined ? {} : { schedule }),
-      ...(newOwner === undefined ? {} : { newOwner }),
-    }),
-    pause: (attempt) => new Promise((resolve) => setTimeout(resolve, Math.random() * 25 * 2 ** Math.min(attempt, 6))),
+    claims: createClaims({ store, clock, schedule, ...(newOwner === undefined ? {} : { newOwner }) }),
+    pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
     remember: ({ key, fingerprint }, answer, expiresAt) => recent.put(keyText(key), { answer, fingerprint, expiresAt }),
   };
 

@@ -1,0 +1,62 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type ClaimRecord, completedClaim, expiry, judge, keptMs, leaseEnd, leaseMs, skewMs, takenClaim } from "./claim.ts";
+import { claimKey } from "./claim-key.ts";
+
+const nowMs = 1_700_000_000_000;
+
+test("a claim is free where there is none, mine where I have taken it, and running as long as its lease and 2 s last", () => {
+  const claim = takenClaim("ann", nowMs);
+  expect(judge(undefined, "bob", nowMs)).toBe("free");
+  expect(judge(claim, "ann", nowMs)).toBe("mine");
+  expect(judge(claim, "bob", nowMs + leaseMs + skewMs)).toBe("running");
+  expect(judge(claim, "bob", nowMs + leaseMs + skewMs + 1)).toBe("free");
+});
+
+test("a completed claim is done for 300 s, whoever asks, and then free", () => {
+  const claim = completedClaim("ann", nowMs);
+  for (const who of ["ann", "bob"]) {
+    expect(judge(claim, who, nowMs + keptMs - 1)).toBe("done");
+    expect(judge(claim, who, nowMs + keptMs)).toBe("free");
+  }
+});
+
+test("no lease goes beyond the end of its process, and the store forgets no claim while it is leased", () => {
+  fc.assert(
+    fc.property(fc.nat(100_000), fc.option(fc.nat(100_000), { nil: undefined }), (elapsedMs, leftMs) => {
+      const atMs = nowMs + elapsedMs;
+      const deadlineMs = leftMs === undefined ? undefined : atMs + leftMs;
+      const { leaseUntilMs, expiresAt } = takenClaim("ann", atMs, { deadlineMs });
+      expect(leaseUntilMs).toBe(leaseEnd(atMs, deadlineMs));
+      expect(leaseUntilMs).toBeLessThanOrEqual(Math.min(atMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY));
+      expect(expiresAt * 1000).toBeGreaterThanOrEqual(leaseUntilMs + keptMs);
+      expect(expiry(atMs)).toBe(Math.ceil((atMs + keptMs) / 1000));
+    }),
+  );
+});
+
+test("a claim keeps its fingerprint and its result", () => {
+  expect(takenClaim("ann", nowMs, { fingerprint: "f" })).toMatchObject({ fingerprint: "f" });
+  const done: ClaimRecord = completedClaim("ann", nowMs, { fingerprint: "f", result: { parts: 2 } });
+  expect(done).toMatchObject({ fingerprint: "f", result: { parts: 2 }, status: "COMPLETED" });
+});
+
+test("no two namespaces and IDs have one key, however they are cut", () => {
+  const text = fc.string({ unit: "binary", maxLength: 8 });
+  const parts = fc.array(text, { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(parts, text, parts, text, (one, id, other, otherId) => {
+      fc.pre(JSON.stringify([one, id]) !== JSON.stringify([other, otherId]));
+      // Lone surrogates become one and the same character in UTF-8; neither headers nor tokens can carry them.
+      fc.pre([...one, id, ...other, otherId].every((part) => part.isWellFormed()));
+      expect(claimKey(one, id)).not.toEqual(claimKey(other, otherId));
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("the sort key is the specification's, and bounded", () => {
+  expect(claimKey(["n"], "r1").sort).toBe("dedup:r1");
+  expect(claimKey(["n"], "x".repeat(10_000)).sort).toMatch(/^dedup:sha256:[\w-]{43}$/);
+  expect(claimKey(["n"], "x".repeat(10_000))).not.toEqual(claimKey(["n"], "x".repeat(10_001)));
+});

@@ -1,0 +1,138 @@
+import type { ClaimRecord } from "../../src/once/claim.ts";
+import { judge, skewMs } from "../../src/once/claim.ts";
+import { keyText } from "../../src/once/claim-key.ts";
+import type { ClaimStore } from "../../src/once/claim-store.ts";
+import type { ClaimSchedule } from "../../src/once/claims.ts";
+import type { CancellationReason, TransactionItem } from "../../src/once/commit.ts";
+
+/** What becomes of one call of the store. */
+export type Fate = "fine" | "fails" | "answer lost" | "process dies before" | "process dies after" | "conflict";
+
+/** What the worlds of a run share: the store, its clock, and everything that must never happen. */
+export class World {
+  nowMs = 1_700_000_000_000;
+  readonly records = new Map<string, ClaimRecord>();
+  readonly effects: string[] = [];
+  readonly violations: string[] = [];
+  /** Which states were met: what the model covers. */
+  readonly seen = new Set<string>();
+
+  /** Replaces a record, as DynamoDB would after its condition held. */
+  set(key: string, next: ClaimRecord | undefined, by: string): void {
+    const before = this.records.get(key);
+    const isDone = before !== undefined && before.status === "COMPLETED" && judge(before, "", this.nowMs) === "done";
+    if (isDone && next !== before && before.owner !== by)
+      this.violations.push(`the stored answer of ${before.owner} was replaced by ${by}`);
+    if (next === undefined && before !== undefined && before.owner !== by)
+      this.violations.push(`the claim of ${before.owner} was released by ${by}`);
+    if (next === undefined) this.records.delete(key);
+    else this.records.set(key, next);
+  }
+}
+
+/** One process: it may die, and then nothing of it goes on. */
+export interface Process {
+  isAlive: boolean;
+  readonly name: string;
+}
+
+/** The store as one process sees it; `turn` decides when a call is carried out, and what becomes of it. */
+export function storeOf(world: World, process: Process, turn: (call: string) => Promise<Fate>): ClaimStore {
+  const never = new Promise<never>(() => {});
+  const call = async <Result>(name: string, work: () => Result, conflict?: () => Result): Promise<Result> => {
+    if (!process.isAlive) return never;
+    const fate = await turn(name);
+    world.seen.add(`${name}: ${fate}`);
+    if (fate === "process dies before") process.isAlive = false;
+    if (!process.isAlive) return never;
+    if (fate === "fails") throw Object.assign(new Error("refused"), { name: "InternalServerError" });
+    const result = fate === "conflict" && conflict !== undefined ? conflict() : work();
+    if (fate === "process dies after") process.isAlive = false;
+    if (!process.isAlive) return never;
+    if (fate === "answer lost") throw Object.assign(new Error("socket hang up"), { name: "TimeoutError" });
+    return result;
+  };
+  return {
+    take: (key, claim, nowMs) =>
+      call("take", () => {
+        const text = keyText(key);
+        const before = world.records.get(text);
+        // As the condition has it, on the clock of the process that asks.
+        const isFree =
+          before === undefined ||
+          (before.status === "COMPLETED" ? before.expiresAt <= Math.floor(nowMs / 1000) : before.leaseUntilMs < nowMs - skewMs);
+        if (!isFree) return before;
+        world.set(text, claim, before?.owner ?? claim.owner);
+        return undefined;
+      }),
+    read: (key) => call("read", () => world.records.get(keyText(key))),
+    renew: (key, owner, leaseUntilMs, expiresAt) =>
+      call("renew", () => {
+        const before = world.records.get(keyText(key));
+        if (before?.status !== "INPROGRESS" || before.owner !== owner) return false;
+        world.set(keyText(key), { ...before, leaseUntilMs, expiresAt }, owner);
+        return true;
+      }),
+    complete: (key, claim) =>
+      call("complete", () => {
+        const before = world.records.get(keyText(key));
+        if (before?.owner !== claim.owner) return false;
+        world.set(keyText(key), claim, claim.owner);
+        return true;
+      }),
+    release: (key, owner) =>
+      call("release", () => {
+        const before = world.records.get(keyText(key));
+        if (before?.status === "INPROGRESS" && before.owner === owner) world.set(keyText(key), undefined, owner);
+      }),
+    commit: ({ items, completed }) =>
+      call<readonly CancellationReason[] | undefined>(
+        "commit",
+        () => {
+          const none = items.map(() => ({ code: "None", message: "" }));
+          if (completed !== undefined) {
+            const text = keyText(completed.key);
+            const before = world.records.get(text);
+            // The same token again, once it was written, is the same transaction.
+            if (before?.status === "COMPLETED" && before.owner === completed.claim.owner) return undefined;
+            if (before?.status !== "INPROGRESS" || before.owner !== completed.claim.owner) {
+              return [...none, { code: "ConditionalCheckFailed", message: "" }];
+            }
+            world.set(text, completed.claim, completed.claim.owner);
+          }
+          world.effects.push(...items.map(effectOf));
+          return undefined;
+        },
+        () => [...items, ...(completed === undefined ? [] : [{}])].map(() => ({ code: "TransactionConflict", message: "" })),
+      ),
+    putParts: () => call("putParts", () => undefined),
+    readParts: () => call("readParts", () => []),
+  };
+}
+
+function effectOf(item: TransactionItem): string {
+  return JSON.stringify(item);
+}
+
+/** Timers that pass when the world's time does. */
+export function timersOf(
+  world: World,
+  process: Process,
+  turn: (call: string) => Promise<unknown>,
+): ClaimSchedule & { tick(): void } {
+  const tasks = new Set<() => void>();
+  return {
+    wait: async (ms) => {
+      await turn("wait");
+      world.nowMs += ms;
+    },
+    repeat: (_ms, task) => {
+      tasks.add(task);
+      return () => tasks.delete(task);
+    },
+    random: () => 0.5,
+    tick: () => {
+      if (process.isAlive) for (const task of tasks) task();
+    },
+  };
+}
