@@ -99,7 +99,7 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
     let deadline: ReturnType<typeof setTimeout> | undefined;
     try {
       const late = new Promise<undefined>((resolve) => {
-        deadline = setTimeout(resolve, timeoutMs);
+        deadline = setTimeout(() => resolve(undefined), timeoutMs);
       });
       lastToken = await Promise.race([token(), late]);
     } catch {
