@@ -5,7 +5,7 @@ import { configHistory } from "../config/history.ts";
 import { explainConfig, listConfig } from "../config/look-up.ts";
 import type { TargetKey } from "../config/target.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
-import { NotFoundError } from "../errors/errors.ts";
+import { NotFoundError, ValidationError } from "../errors/errors.ts";
 import { access } from "../identity/access.ts";
 import { type ConfigInput, configInput } from "./config-input.ts";
 
@@ -35,11 +35,18 @@ export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] 
       "GET /config/:key",
       onKey(target, (ctx, key, input) => explainConfig(ctx, key, input)),
     ),
-    declare(
-      "config.set",
-      "PUT /config/:key",
-      onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => setConfig(ctx, key, value, input)),
-    ),
+    {
+      ...declare(
+        "config.set",
+        "PUT /config/:key",
+        onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => {
+          if (value !== undefined) assertInBody(ctx);
+          return setConfig(ctx, key, value, input);
+        }),
+      ),
+      // A fingerprint is no place for a secret: one of few possible values is found by trying them all.
+      isClaimable: (input) => configKeys.get(String((input as ConfigInput).key))?.definition.encrypted !== true,
+    },
     declare(
       "config.reset",
       "DELETE /config/:key",
@@ -56,6 +63,14 @@ export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] 
       onKey([...change, "version"], (ctx, key, input) => undoConfig(ctx, key, input)),
     ),
   ];
+}
+
+/** URLs are logged on their way: a value has to come in the body. */
+function assertInBody({ request }: PipelineContext): void {
+  if (request === undefined) return;
+  const body: unknown = request.rawBody.length === 0 ? {} : JSON.parse(Buffer.from(request.rawBody).toString());
+  if (typeof body === "object" && body !== null && Object.hasOwn(body, "value")) return;
+  throw new ValidationError([{ field: "value", error: "has to be in the body" }]);
 }
 
 function declare(name: string, route: string, run: HandlerDeclaration["run"]): HandlerDeclaration {

@@ -245,3 +245,26 @@ test("a server in production with encrypted keys and without a ring says so at i
   ]);
   expect(await started([hello])).toEqual([]);
 });
+
+test("the ring of development is made neither in production nor in Lambda", async () => {
+  const activeIn = async (environment: "production" | "development", variables: Record<string, string>) => {
+    const server = buildServer({ features: [secretive], environment });
+    const runtime = createRuntime(server, {
+      variables,
+      developmentSecret: "the secret of development, long enough",
+      write: () => {},
+      openAdapters: async () => ({
+        database: {} as never,
+        configRows: { read: async () => [] },
+        configStore: {} as never,
+        claims: {} as never,
+        close: async () => {},
+      }),
+    });
+    await runtime.adapters();
+    return runtime.cipher.active().catch(({ code }: { code: string }) => code);
+  };
+  expect(await activeIn("development", {})).toBe("development");
+  expect(await activeIn("production", {})).toBe("no_key_ring");
+  expect(await activeIn("development", { AWS_LAMBDA_FUNCTION_NAME: "files" })).toBe("no_key_ring");
+});

@@ -69,5 +69,7 @@ export interface HandlerDeclaration {
   readonly replay?: "encrypted" | undefined;
   /** In lower case. */
   readonly replayHeaders?: readonly string[];
+  /** Whether an input is one whose fingerprint may be stored; default: every one is. */
+  readonly isClaimable?: (input: unknown) => boolean;
   readonly run: (ctx: PipelineContext, input: unknown) => unknown;
 }

@@ -112,7 +112,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   }
   const parameterRule = "the name of a parameter, such as /app/key-ring";
   group("keyRing", options?.keyRing, {
-    parameter: (value) => (isText(value, /^(?=.{1,1011}$)(\/?[A-Za-z0-9_.-]+){1,15}$/) ? undefined : parameterRule),
+    parameter: (value) => (isText(value, /^(?=.{1,1011}$)(?:[\w.-]+|(?:\/[\w.-]+){1,15})$/) ? undefined : parameterRule),
   });
   if (isRecord(options?.keyRing)) problems.push(...keyRingProblems(options, parameterRule));
   group("cache", options?.cache, cacheChecks(options?.cache));

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
 import { BootError } from "../errors/boot.ts";
+import { describeError } from "../errors/describe.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
@@ -110,7 +111,14 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const isLocal = state.environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
   const { keyRing } = state.options;
-  const secrets = createSecrets({ load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter), clock });
+  const secrets = createSecrets({
+    load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter),
+    clock,
+    onFailure: (error) => {
+      const { data } = describeError(error, { requestId: "", environment: state.environment }).log;
+      runtime.log.error("config.key_ring_failed", data);
+    },
+  });
   let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
@@ -184,9 +192,10 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bootParameters.assertDue();
     const adapters = await options.openAdapters(runtime);
     try {
+      const askedMs = clock.now();
       const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
       resolver = createConfigResolver({ appOverrides: overrides });
-      secrets.begin(ring);
+      secrets.begin(ring, askedMs);
       if (ring === undefined) warnOfSecrets();
     } catch (error) {
       await adapters.close();

@@ -1,38 +1,69 @@
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
+/** What the parameter of a key ring holds. */
+export interface StoredKeyRing {
+  /** Decrypted. */
+  readonly text: string;
+  /** Grows by one with each change. */
+  readonly version: number;
+  /** When it was changed last, in milliseconds since the epoch. */
+  readonly changedMs: number;
+}
+
 /** The SSM parameter of a key ring, for the tools that change it. */
 export interface KeyRingParameter {
-  /** Its text, decrypted; `undefined` where there is no such parameter. @throws Error where it is no SecureString. */
-  read(): Promise<string | undefined>;
-  /** Makes the parameter. @throws Error where it is there already. */
-  create(text: string): Promise<void>;
-  /** Replaces its text. */
-  replace(text: string): Promise<void>;
+  /** `undefined` where there is no such parameter. @throws Error where it is no SecureString. */
+  read(): Promise<StoredKeyRing | undefined>;
+  /** Makes the parameter, encrypted with the key of KMS, by default the account's own. @throws Error where it is there already. */
+  create(text: string, kmsKey: string | undefined): Promise<void>;
+  /**
+   * Replaces its text, under the key of KMS that it has, and returns its version then.
+   *
+   * @throws Error where the parameter cannot be written.
+   */
+  replace(text: string): Promise<number>;
   close(): void;
 }
 
-/** Opens the parameter `name`, a SecureString of the account's own key (`alias/aws/ssm`). */
+/** Opens the parameter `name`, a SecureString. */
 export async function openKeyRingParameter(name: string, options: ClientOptions): Promise<KeyRingParameter> {
-  const { GetParameterCommand, PutParameterCommand, SSMClient } = await import("@aws-sdk/client-ssm");
+  const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } = await import("@aws-sdk/client-ssm");
   const client = new SSMClient(clientOptions(options));
-  const put = async (text: string, overwrite: boolean) => {
-    await client.send(
-      new PutParameterCommand({ Name: name, Value: text, Overwrite: overwrite, ...(overwrite ? {} : { Type: "SecureString" }) }),
-    );
+  /** Without its name SSM would take the account's own key for the new version. */
+  const kmsKey = async () => {
+    const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
+    const { Parameters: [parameter] = [] } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
+    return parameter?.KeyId;
   };
   return {
     read: async () => {
       try {
-        const { Parameter } = await client.send(new GetParameterCommand({ Name: name, WithDecryption: true }));
-        if (Parameter?.Type === "SecureString") return Parameter.Value;
+        const { Parameter = {} } = await client.send(new GetParameterCommand({ Name: name, WithDecryption: true }));
+        const { Type, Value = "", Version = 0, LastModifiedDate } = Parameter;
+        if (Type === "SecureString") return { text: Value, version: Version, changedMs: LastModifiedDate?.getTime() ?? 0 };
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
         throw error;
       }
       throw new Error(`the parameter ${name} is no SecureString; delete it, and make a ring with new keys`);
     },
-    create: (text) => put(text, false),
-    replace: (text) => put(text, true),
+    create: async (text, key) => {
+      const given = key === undefined ? {} : { KeyId: key };
+      await client.send(new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", ...given }));
+    },
+    replace: async (text) => {
+      const key = await kmsKey();
+      const { Version = 0 } = await client.send(
+        new PutParameterCommand({
+          Name: name,
+          Value: text,
+          Type: "SecureString",
+          Overwrite: true,
+          ...(key === undefined ? {} : { KeyId: key }),
+        }),
+      );
+      return Version;
+    },
     close: () => client.destroy(),
   };
 }

@@ -12,10 +12,10 @@ test("a row is replaced only where it still has the version and the key that wer
   expect(await rows.reseal({ ...row, version: undefined }, { ...value, key: "k2" })).toBe(true);
   expect(send.mock.calls.map(([{ input }]) => input)).toMatchObject([
     {
-      ConditionExpression: "version = :version AND #value.#key = :key",
-      ExpressionAttributeValues: { ":version": 3, ":key": "k1" },
+      ConditionExpression: "#value.#key = :key AND #value.#data = :data AND version = :version",
+      ExpressionAttributeValues: { ":version": 3, ":key": "k1", ":data": value.data },
     },
-    { ConditionExpression: "attribute_not_exists(version) AND #value.#key = :key" },
+    { ConditionExpression: "#value.#key = :key AND #value.#data = :data" },
   ]);
 });
 

@@ -33,20 +33,22 @@ export function dynamoSealedRows(database: Database, tableName: string): Pick<Co
         ...(LastEvaluatedKey === undefined ? {} : { next: cursorOf(LastEvaluatedKey) }),
       };
     },
-    reseal: async ({ address, version, value: { key } }, value) => {
+    reseal: async ({ address, version, value: { key, data } }, value) => {
       const { UpdateCommand } = await import("./dynamodb-sdk.ts");
-      const seen = version === undefined ? "attribute_not_exists(version)" : "version = :version";
+      // No two sealed values are alike: where the bytes are the same, nobody has written the row.
+      const seen = `#value.#key = :key AND #value.#data = :data${version === undefined ? "" : " AND version = :version"}`;
       try {
         await database.send(
           new UpdateCommand({
             TableName: tableName,
             Key: { pk: address.partition, sk: address.key },
             UpdateExpression: "SET #value = :value",
-            ConditionExpression: `${seen} AND #value.#key = :key`,
-            ExpressionAttributeNames: { "#value": "value", "#key": "key" },
+            ConditionExpression: seen,
+            ExpressionAttributeNames: { "#value": "value", "#key": "key", "#data": "data" },
             ExpressionAttributeValues: {
               ":value": value,
               ":key": key,
+              ":data": data,
               ...(version === undefined ? {} : { ":version": version }),
             },
           }),

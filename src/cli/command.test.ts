@@ -21,6 +21,7 @@ async function run(
     clock,
     print: (line) => out.push(line),
     complain: (line) => err.push(line),
+    wait: () => Promise.reject(new Error("nothing is waited for")),
     developmentSecret: () => Promise.reject(new Error("not to be asked for")),
     ...given,
   });

@@ -11,6 +11,8 @@ export interface CommandContext {
   readonly print: (line: string) => void;
   /** Prints a line about what went wrong. */
   readonly complain: (line: string) => void;
+  /** Resolves after `ms`. */
+  readonly wait: (ms: number) => Promise<void>;
   /** The secret of the embedded stack; throws in production. */
   readonly developmentSecret: () => Promise<string>;
 }

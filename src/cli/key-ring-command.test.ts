@@ -1,19 +1,24 @@
-import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
+import { DescribeParametersCommand, PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defineFeature } from "../app/feature.ts";
 import { buildServer } from "../app/server.ts";
+import { openKeyRingParameter } from "../aws/key-ring-parameter.ts";
 import { setConfig } from "../config/change.ts";
 import { createTenantConfig } from "../config/declaration.ts";
 import { access } from "../identity/access.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { runCommand } from "./command.ts";
+import { keyRingActions } from "./key-ring-actions.ts";
 
 const vault = defineFeature("vault", (r) => {
   const rules = { read: access.authenticated, write: access.authenticated };
   return { config: r.config({ keys: { token: createTenantConfig("text", { encrypted: true, ...rules }) } }) };
 });
 const { token } = vault.config;
-const clock = { now: () => Date.UTC(2026, 10, 21) };
+/** Real time, since SSM says when a ring was changed, plus what was waited. */
+let waitedMs = 0;
+const clock = { now: () => Date.now() + waitedMs };
+const today = () => new Date(clock.now()).toISOString().slice(0, 10);
 let app: TestApp;
 
 beforeAll(async () => {
@@ -28,6 +33,10 @@ async function run(args: string, env: Readonly<Record<string, string | undefined
     clock,
     print: (line) => out.push(line),
     complain: (line) => err.push(line),
+    wait: async (ms) => {
+      waitedMs += ms;
+      app.clock.advance(ms);
+    },
     developmentSecret: () => Promise.reject(new Error("not to be asked for")),
   });
   return { code, out, err: err.join("\n") };
@@ -36,43 +45,100 @@ async function run(args: string, env: Readonly<Record<string, string | undefined
 const read = async (tenantId: string) => (await app.ctx({ id: "ann", tenantId })).config(token);
 const set = async (tenantId: string, value: string) => setConfig(await app.ctx({ id: "ann", tenantId }), token, value);
 
+const clientAt = () => ({ region: "us-east-1", credentials: { accessKeyId: "x", secretAccessKey: "x" } });
+const client = () => new SSMClient({ endpoint: String(app.env["AWS_ENDPOINT_URL"]), ...clientAt() });
+
 async function putParameter(name: string, value: string, type: "String" | "SecureString"): Promise<void> {
-  const ssm = new SSMClient({
-    endpoint: String(app.env["AWS_ENDPOINT_URL"]),
-    region: "us-east-1",
-    credentials: { accessKeyId: "x", secretAccessKey: "x" },
-  });
+  const ssm = client();
   await ssm.send(new PutParameterCommand({ Name: name, Value: value, Type: type }));
   ssm.destroy();
 }
 
 test("a ring is made, and rotated in its steps, while a running server reads and writes its secrets", async () => {
   const of = "--parameter /vault/ring";
-  expect(await run(`create ${of}`)).toEqual({ code: 0, out: ["/vault/ring: made, with the key 2026-11-21"], err: "" });
-  expect((await run(`add ${of}`)).err).toBe("keelson: the ring has a key 2026-11-21; say --key with another name");
-  app.clock.advance(10_000);
-  for (let n = 0; n < 60; n++) await set(`tenant-${n}`, `secret-${n}`);
-
-  expect((await run(`add ${of} --key next`)).out).toEqual(["/vault/ring: added the key next; 2026-11-21 still seals"]);
-  expect((await run(`list ${of}`)).out).toEqual(["2026-11-21 (active)", "next"]);
-  expect((await run(`remove ${of} --key 2026-11-21`)).err).toBe(
-    "keelson: 2026-11-21 is the key that seals; activate another first",
-  );
-  expect((await run(`activate ${of} --key next`)).code).toBe(0);
-  expect(await run(`remove ${of} --key 2026-11-21`)).toMatchObject({
-    code: 1,
-    err: "keelson: 60 secrets of keelson-config are sealed with 2026-11-21; say rotate first",
+  expect(await run(`create ${of} --key first --kms-key alias/vault`)).toEqual({
+    code: 0,
+    out: ["/vault/ring: made, with the key first"],
+    err: "",
   });
   app.clock.advance(10_000);
+  for (let n = 0; n < 60; n++) await set(`tenant-${n}`, `secret-${n}`);
+  expect((await run(`remove ${of} --key first`)).err).toBe("keelson: first is the key that seals; activate another first");
+
+  expect((await run(`add ${of}`)).out).toEqual([`/vault/ring: added the key ${today()}; first still seals`]);
+  expect((await run(`add ${of}`)).err).toBe(`keelson: the ring has a key ${today()}; say --key with another name`);
+  expect((await run(`list ${of}`)).out).toEqual(["first (active)", today()]);
+  const key = today();
+  expect((await run(`activate ${of} --key ${key}`)).out).toEqual([
+    expect.stringMatching(/^waiting \d+ s, until running servers know of the last change$/),
+    `/vault/ring: the key ${key} seals from now on`,
+  ]);
+  expect((await run(`remove ${of} --key first`)).err).toContain("the ring was changed less than five minutes ago");
   const rotated = await run(`rotate ${of}`);
   expect(rotated).toMatchObject({ code: 0, err: "" });
-  expect(rotated.out.at(-2)).toBe("120 items of keelson-config: 60 sealed anew");
-  expect(rotated.out.at(-1)).toBe("done with the key next: 60 sealed anew, 0 written meanwhile, 0 that do not open");
-  expect((await run(`remove ${of} --key 2026-11-21`)).out).toEqual(["/vault/ring: removed the key 2026-11-21"]);
-
+  expect(rotated.out).toEqual([
+    expect.stringMatching(/^waiting \d+ s, until running servers know of the last change$/),
+    expect.stringMatching(/^100 items of keelson-config: \d+ sealed anew$/),
+    "120 items of keelson-config: 60 sealed anew",
+    `keelson-config: 60 sealed anew with ${key}, 0 written meanwhile, 0 that do not open`,
+  ]);
+  // What the server has in its cache was sealed with the key that goes now.
+  for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
+  waitedMs += 310_000;
+  expect((await run(`remove ${of} --key first`)).out).toEqual([
+    "keelson-config: no secret is sealed with first",
+    "/vault/ring: removed the key first",
+  ]);
+  app.clock.advance(10_000);
+  await set("another", "reads the ring");
+  app.faults.before("BatchGetItem", 1).fail("InternalServerError");
+  for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
   app.clock.advance(60_000);
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
-  expect((await run(`list ${of}`)).out).toEqual(["next (active)"]);
+  expect((await run(`list ${of}`)).out).toEqual([`${key} (active)`]);
+});
+
+test("the parameter stays under the key of KMS that it was made with", async () => {
+  const ssm = client();
+  const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: ["/vault/ring"] }];
+  const { Parameters } = await ssm.send(new DescribeParametersCommand({ ParameterFilters }));
+  ssm.destroy();
+  expect(Parameters).toMatchObject([{ KeyId: "alias/vault", Type: "SecureString" }]);
+});
+
+test("a key that is still needed is not removed, whichever server needs it", async () => {
+  const of = "--parameter /vault/shared";
+  await run(`create ${of} --key k1`);
+  await run(`add ${of} --key k2`);
+  await run(`activate ${of} --key k2`);
+  waitedMs += 310_000;
+  const row = { scope: "tenant", tenantId: "shared", key: token.id, version: 1 } as const;
+  await app.rows.put({ ...row, value: { sealed: 1, key: "k1", data: new Uint8Array(40) } });
+  expect((await run(`remove ${of} --key k1`)).err).toBe(
+    "keelson: 1 secrets of keelson-config are sealed with k1; say rotate first",
+  );
+  await app.rows.put({ ...row, version: 2, value: "gone" });
+  expect((await run(`remove ${of} --key k1 --prefix elsewhere --prefix keelson`)).code).toBe(1);
+  expect((await run(`list ${of}`)).out).toEqual(["k1", "k2 (active)"]);
+});
+
+test("a ring that somebody else changes meanwhile is changed as it is then, or it is said", async () => {
+  const of = "--parameter /vault/busy";
+  await run(`create ${of} --key k1`);
+  await run(`add ${of} --key k2`);
+  const stored = await openKeyRingParameter("/vault/busy", { ...clientAt(), endpoint: String(app.env["AWS_ENDPOINT_URL"]) });
+  const context = {
+    env: app.env,
+    clock,
+    print: () => {},
+    complain: () => {},
+    developmentSecret: () => Promise.reject(),
+    wait: async () => {},
+  };
+  const call = { parameter: "/vault/busy", key: "k3", kmsKey: undefined, prefixes: ["keelson"] };
+  const slow = { ...stored, replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)) };
+  await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow("somebody else has changed /vault/busy");
+  stored.close();
 });
 
 test("secrets that do not open are named, left as they are, and make the rotation fail", async () => {
@@ -84,7 +150,7 @@ test("secrets that do not open are named, left as they are, and make the rotatio
   });
   const { code, err, out } = await run("rotate --parameter /vault/ring");
   expect(code).toBe(1);
-  expect(out.at(-1)).toContain("1 that do not open");
+  expect(out.join()).toContain("1 that do not open");
   expect(err).toContain('config.secret_locked {"partition":"config#tenant#foreign"');
   expect(err).toContain("keelson: 1 secrets do not open with any key of the ring");
 });
@@ -95,9 +161,8 @@ test("what cannot be done is said, and changes nothing", async () => {
   await putParameter("/vault/broken", '{"active":"a","keys":{"a":"hunter2"}}', "SecureString");
   for (const [args, message] of [
     ["create --parameter /vault/ring", "the parameter /vault/ring is there already; say add"],
-    ["add --parameter /vault/ring --key next", "the ring has a key next; say --key with another name"],
     ["add --parameter /vault/ring --key a/b", "a name in the key ring is not 1 to 64 letters"],
-    ["activate --parameter /vault/ring --key last", "the ring has no key last; it has next"],
+    ["activate --parameter /vault/ring --key last", "the ring has no key last; it has "],
     ["activate --parameter /vault/ring --key toString", "the ring has no key toString"],
     ["remove --parameter /vault/ring --key last", "the ring has no key last"],
     ["list --parameter /vault/none", "there is no parameter /vault/none; say create first"],
@@ -123,6 +188,7 @@ test.each([
   ["list", "--parameter is missing"],
   ["activate --parameter /a", "--key is missing"],
   ["list --paramter /a", "--paramter"],
+  ["rotate --parameter /a --prefix a/b", '--prefix "a/b"'],
 ])("%j exits with 2 and says how it is used", async (args, message) => {
   const { code, out, err } = await run(args);
   expect([code, out]).toEqual([2, []]);

@@ -8,6 +8,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   clock: systemClock,
   print: (line) => process.stdout.write(`${line}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
+  wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../embedded/development-secret.ts");

@@ -29,12 +29,25 @@ export interface Levels {
   readonly frameworkDefault: unknown;
 }
 
+/** A secret that does not open: 503 `config_unavailable`. */
+export class LockedValueError extends FrameworkError {
+  /** The key of the ring that it was sealed with. */
+  readonly ringKey: string;
+
+  constructor(source: RowSource, { locked, ringKey }: { readonly locked: string; readonly ringKey: string }) {
+    super("config_unavailable", "Configuration cannot be read at the moment", {
+      cause: new Error(`the ${source} of an encrypted key cannot be opened: ${locked}`),
+    });
+    this.ringKey = ringKey;
+  }
+}
+
 /**
  * Finds the first level that supplies a value (specification 4.1): rows, app-boot override,
  * computed, default. Where it is the computed level's turn it asks for its value, with which
  * the caller goes on to {@link cascadeFromComputed}.
  *
- * @throws FrameworkError `config_unavailable` where it is the turn of a row whose secret does not open.
+ * @throws LockedValueError where it is the turn of a row whose secret does not open.
  */
 export function cascade(
   definition: ConfigKeyDefinition,
@@ -42,7 +55,7 @@ export function cascade(
   onMisfit: (misfit: Misfit) => void,
 ): Resolved | "ask-computed" {
   for (const { source, row } of levels.rows) {
-    if ("locked" in row) throw lockedValue(source, row.locked);
+    if ("locked" in row) throw new LockedValueError(source, row);
     const fitted = "value" in row ? accept(definition, source, row.value, onMisfit) : refuse(source, row.unreadable, onMisfit);
     if (fitted !== undefined) return fitted;
   }
@@ -51,12 +64,6 @@ export function cascade(
     if (fitted !== undefined) return fitted;
   }
   return definition.computed === undefined ? lastLevel(definition, levels) : "ask-computed";
-}
-
-function lockedValue(source: RowSource, reason: string): FrameworkError {
-  return new FrameworkError("config_unavailable", "Configuration cannot be read at the moment", {
-    cause: new Error(`the ${source} of an encrypted key cannot be opened: ${reason}`),
-  });
 }
 
 /** The rest of the cascade, with what `computed` returned. */

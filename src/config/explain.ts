@@ -3,6 +3,7 @@ import { type ConfigSource, cascade, cascadeFromComputed, type Misfit, type Reso
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./declaration.ts";
 import type { RowValue } from "./row-value.ts";
 import { type ConfigRow, isCurrent, type RowLevel } from "./rows.ts";
+import { isSealed } from "./sealed.ts";
 
 /** One level of a key's cascade. */
 export interface ConfigLevel {
@@ -169,7 +170,7 @@ function level({ encrypted }: ConfigKeyDefinition, { facts, note }: Candidate, a
     source,
     isSet,
     active,
-    ...(encrypted || value === undefined ? {} : { value }),
+    ...(encrypted || value === undefined || isSealed(value) ? {} : { value }),
     ...stored,
     ...(note === undefined ? {} : { note }),
   };

@@ -11,6 +11,7 @@ import {
   readStored,
 } from "./operator-session.ts";
 import { type ConfigRow, type RowLevel, rowLevels } from "./rows.ts";
+import { isSealed } from "./sealed.ts";
 import { aimAt, aimToRead, type ConfigTarget, mayRead, ownerAt, type TargetKey } from "./target.ts";
 
 /** A key in a list. */
@@ -21,6 +22,8 @@ export interface ConfigItem {
   /** Absent for a secret, and where no level has one. */
   readonly value?: unknown;
   readonly source: ConfigSource;
+  /** Of a secret: whether there is one. */
+  readonly isSet?: boolean;
   /** Of the row that supplies the value. */
   readonly version?: number;
 }
@@ -100,7 +103,7 @@ export async function explained(
   levels: readonly RowLevel[],
   rows: readonly (ConfigRow | undefined)[],
 ): Promise<ConfigItem & { readonly levels: readonly ConfigLevel[] }> {
-  await session.cipher.prepare(rows);
+  for (const row of rows) if (isSealed(row?.value)) await session.cipher.prepare(row.value.key);
   const explanation = await explainLevels({
     definition,
     openRow: (row, { partition }) => session.cipher.openRow(row, definition, { partition, key: id }),
@@ -125,6 +128,7 @@ export async function explained(
     scope: definition.scope,
     ...(definition.encrypted || value === undefined ? {} : { value }),
     source,
+    ...(definition.encrypted ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) } : {}),
     ...(version === undefined ? {} : { version }),
     levels: explanation.levels,
   };

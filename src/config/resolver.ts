@@ -2,7 +2,7 @@ import type { Clock } from "../context/clock.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
-import { cascade, cascadeFromComputed, type Misfit, type Resolved } from "./cascade.ts";
+import { cascade, cascadeFromComputed, LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed.ts";
 import type { ConfigKeyDefinition } from "./declaration.ts";
 import { createFirstSeen } from "./first-seen.ts";
@@ -135,17 +135,16 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     return decision.outcome;
   };
 
-  /** The same, once the key ring is there for rows that are sealed with a key nobody has met yet. */
+  /** The same; where it is the turn of a secret whose key nobody has met yet, once the key ring has been read again. */
   const resolveOpened: typeof resolveWith = (session, id, definition, from, rows) => {
-    const waiting = definition.encrypted ? session.cipher.prepare(rows.levels.map(({ row }) => row)) : undefined;
-    if (waiting === undefined) {
-      try {
-        return resolveWith(session, id, definition, from, rows);
-      } catch (error) {
-        return Promise.reject(error); // a read fails by its promise, whether it had to wait or not
-      }
+    try {
+      return resolveWith(session, id, definition, from, rows);
+    } catch (error) {
+      const waiting = error instanceof LockedValueError ? session.cipher.prepare(error.ringKey) : undefined;
+      // A read fails by its promise, whether it had to wait or not.
+      if (waiting === undefined) return Promise.reject(error);
+      return waiting.then(() => resolveWith(session, id, definition, from, rows));
     }
-    return waiting.then(() => resolveWith(session, id, definition, from, rows));
   };
 
   const stillHolds = (

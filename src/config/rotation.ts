@@ -25,7 +25,7 @@ export interface RotationOptions {
   /** `next` of an earlier progress: goes on there. Default: the whole table. */
   readonly from?: string | undefined;
   /** Told after each page of the table; what it throws ends the run, and nothing is lost. */
-  readonly onProgress?: ((progress: RotationProgress) => void) | undefined;
+  readonly onProgress?: ((progress: RotationProgress) => void | Promise<void>) | undefined;
 }
 
 /**
@@ -59,6 +59,8 @@ export async function rotateRows(rotation: Rotation, { from, onProgress }: Rotat
   const { store, cipher } = rotation;
   const counts = { scanned: 0, resealed: 0, overtaken: 0, locked: 0 };
   let next = from;
+  // A key that was activated a moment ago would be met as one that nobody knows.
+  await cipher.refresh();
   for (;;) {
     const activeKey = await cipher.active();
     const start = next;
@@ -70,7 +72,7 @@ export async function rotateRows(rotation: Rotation, { from, onProgress }: Rotat
     counts.scanned += page.scanned;
     next = page.next;
     const progress: RotationProgress = { activeKey, ...counts, ...(next === undefined ? {} : { next }) };
-    onProgress?.(progress);
+    await onProgress?.(progress);
     if (next === undefined) return progress;
   }
 }

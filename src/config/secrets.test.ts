@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type KeyRing, newRingKey, parseKeyRing } from "./key-ring.ts";
 import { createSecrets } from "./secrets.ts";
 
@@ -17,7 +17,7 @@ function over(begin: KeyRing | undefined, stored: { ring?: KeyRing; error?: Erro
     return stored.ring;
   };
   const secrets = createSecrets({ load, clock: { now: () => seen.nowMs } });
-  secrets.begin(begin);
+  secrets.begin(begin, seen.nowMs);
   return { secrets, seen, stored };
 }
 
@@ -33,21 +33,21 @@ test("what is sealed opens again, and names the key that sealed it", async () =>
 test("for a key that the ring has not it is read again: once for all who wait, and at most every ten seconds", async () => {
   const sealed = await over(both).secrets.seal("hunter2", place);
   const { secrets, seen, stored } = over(k1, { ring: k1 });
-  expect(secrets.prepare(["k2"])).toBeUndefined();
+  expect(secrets.prepare("k2")).toBeUndefined();
   expect(secrets.open(sealed, place)).toEqual({ locked: 'the key ring has no key "k2"' });
 
   seen.nowMs += 10_000;
-  await Promise.all([secrets.prepare(["k2"]), secrets.prepare(["k1", "k2"]), secrets.prepare(["k2"])]);
+  await Promise.all([secrets.prepare("k2"), secrets.prepare("k2"), secrets.prepare("k2")]);
   expect(seen.reads).toBe(1);
   expect(secrets.open(sealed, place)).toMatchObject({ locked: expect.any(String) });
 
   stored.ring = both;
   seen.nowMs += 9_999;
-  expect(secrets.prepare(["k2"])).toBeUndefined();
+  expect(secrets.prepare("k2")).toBeUndefined();
   seen.nowMs += 1;
-  await secrets.prepare(["k2"]);
+  await secrets.prepare("k2");
   expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
-  expect(secrets.prepare(["k1", "k2"])).toBeUndefined();
+  expect(secrets.prepare("k2")).toBeUndefined();
   expect(seen.reads).toBe(2);
 });
 
@@ -55,7 +55,7 @@ test("a ring that cannot be read leaves the one that is known, for opening only"
   const { secrets, seen, stored } = over(k1, { error: new Error("throttled") });
   const sealed = await secrets.seal("hunter2", place);
   seen.nowMs += 10_000;
-  await secrets.prepare(["k2"]);
+  await secrets.prepare("k2");
   expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
   await expect(secrets.seal("new", place)).rejects.toMatchObject({
     code: "config_unavailable",
@@ -64,8 +64,40 @@ test("a ring that cannot be read leaves the one that is known, for opening only"
   });
 
   stored.ring = both;
-  seen.nowMs += 10_000;
+  seen.nowMs += 999;
+  await expect(secrets.seal("new", place)).rejects.toMatchObject({ status: 503, headers: { "retry-after": "1" } });
+  seen.nowMs += 1;
   expect((await secrets.seal("new", place)).key).toBe("k2");
+});
+
+test("what a removed key has sealed opens in a process that has known it, and in no other", async () => {
+  const { secrets, seen } = over(both, { ring: k1 });
+  const sealed = await secrets.seal("hunter2", place);
+  seen.nowMs += 10_000;
+  expect(await secrets.active()).toBe("k1");
+  expect(secrets.open(sealed, place)).toEqual({ text: "hunter2" });
+  expect(over(k1).secrets.open(sealed, place)).toMatchObject({ locked: expect.any(String) });
+});
+
+test("a ring that does not come is not waited for, and says so in the reason", async () => {
+  vi.useFakeTimers();
+  const clock = { now: () => 1_000_000 + waited };
+  let waited = 0;
+  const failures: unknown[] = [];
+  let fail: (error: Error) => void = () => {};
+  const load = () => new Promise<KeyRing>((_, reject) => (fail = reject));
+  const secrets = createSecrets({ load, clock, onFailure: (error) => failures.push(error) });
+  secrets.begin(k1, 1_000_000);
+  waited = 10_000;
+  const prepared = secrets.prepare("k2");
+  await vi.advanceTimersByTimeAsync(2_000);
+  await prepared;
+  fail(new Error("too late"));
+  await vi.advanceTimersByTimeAsync(0);
+  vi.useRealTimers();
+  expect(failures).toEqual([new Error("too late")]);
+  const sealed = await over(both).secrets.seal("hunter2", place);
+  expect(secrets.open(sealed, place)).toEqual({ locked: 'the key ring has no key "k2", and could not be read again' });
 });
 
 test("it seals with a ring that is at most ten seconds old, whatever the clock does", async () => {
@@ -84,15 +116,15 @@ test("without a ring nothing is sealed, and nothing opens", async () => {
   const { secrets } = over(undefined);
   await expect(secrets.seal("hunter2", place)).rejects.toMatchObject({ status: 501, code: "no_key_ring" });
   const sealed = await over(k1).secrets.seal("hunter2", place);
-  expect(secrets.prepare(["k1"])).toBeUndefined();
+  expect(secrets.prepare("k1")).toBeUndefined();
   expect(secrets.open(sealed, place)).toEqual({ locked: "there is no key ring" });
 });
 
 test("a ring that cannot change is never asked for", async () => {
   const clock = { now: () => 1_000_000 };
   const secrets = createSecrets({ clock });
-  secrets.begin(k1);
+  secrets.begin(k1, 1_000_000);
   clock.now = () => 9_000_000;
   expect((await secrets.seal("hunter2", place)).key).toBe("k1");
-  expect(secrets.prepare(["k2"])).toBeUndefined();
+  expect(secrets.prepare("k2")).toBeUndefined();
 });

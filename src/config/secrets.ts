@@ -1,3 +1,4 @@
+import type { KeyObject } from "node:crypto";
 import type { Clock } from "../context/clock.ts";
 import { FrameworkError, PipelineError } from "../errors/errors.ts";
 import type { KeyRing } from "./key-ring.ts";
@@ -5,8 +6,8 @@ import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 
 /** Seals and opens with a key ring that changes while the process runs. */
 export interface Secrets {
-  /** Starts with a ring that was read a moment ago; `undefined` where there is none. */
-  begin(ring: KeyRing | undefined): void;
+  /** Starts with a ring that was asked for at `askedMs`; `undefined` where there is none. */
+  begin(ring: KeyRing | undefined, askedMs: number): void;
   /**
    * The name of the key that seals, from a ring that is at most 10 s old: what is sealed with a key
    * that somebody has retired could not be opened for long.
@@ -15,15 +16,17 @@ export interface Secrets {
    * where the ring cannot be read.
    */
   active(): Promise<string>;
+  /** Reads the ring again, however young it is. @throws as {@link Secrets.active}. */
+  refresh(): Promise<void>;
   /** @throws as {@link Secrets.active}. */
   seal(text: string, place: Place): Promise<Sealed>;
-  /** What a sealed value holds, or why it does not open with the ring that is known. */
+  /** What a sealed value holds, or why it does not open with the keys that are known. */
   open(sealed: Sealed, place: Place): { readonly text: string } | { readonly locked: string };
   /**
-   * Reads the ring again where it has not one of the keys that are named, at most every 10 s;
-   * `undefined` where there is nothing to wait for. Never fails: `open` tells what is still locked.
+   * Reads the ring again where it has not the key, at most every 10 s; `undefined` where there is nothing
+   * to wait for. Waits 2 s at most, and never fails: `open` tells what is still locked.
    */
-  prepare(keys: readonly string[]): Promise<void> | undefined;
+  prepare(key: string): Promise<void> | undefined;
 }
 
 /** What a process's secrets are made of. */
@@ -31,33 +34,50 @@ export interface SecretsOptions {
   /** Reads the ring; absent where it cannot change. */
   readonly load?: (() => Promise<KeyRing>) | undefined;
   readonly clock: Clock;
+  /** Told where the ring could not be read. */
+  readonly onFailure?: (error: unknown) => void;
 }
 
-/** How old a ring may be for sealing, and how often it is read for a key that it has not. */
+/** How old a ring may be for sealing, and how long it is not read again for a key that it has not. */
 const reloadMs = 10_000;
+/** After how long a write tries again where the ring could not be read. */
+const retryMs = 1_000;
+/** How long a read waits for the ring. */
+const patienceMs = 2_000;
 
 /** Creates the {@link Secrets} of one runtime. */
-export function createSecrets({ load, clock }: SecretsOptions): Secrets {
+export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secrets {
   let ring: KeyRing | undefined;
+  /** All that were ever in the ring: what is cached, or read by somebody just now, may need one that was removed. */
+  const known = new Map<string, KeyObject>();
   let askedMs = Number.NEGATIVE_INFINITY;
+  let endedMs = Number.NEGATIVE_INFINITY;
   let loading: Promise<void> | undefined;
-  let failure: unknown;
+  let failure: { readonly error: unknown } | undefined;
 
-  const isDue = () => {
+  const isOver = (sinceMs: number, ms: number) => {
     const nowMs = clock.now();
-    return load !== undefined && (nowMs - askedMs >= reloadMs || nowMs < askedMs);
+    return nowMs - sinceMs >= ms || nowMs < sinceMs;
+  };
+
+  const take = (given: KeyRing | undefined, atMs: number) => {
+    ring = given;
+    askedMs = atMs;
+    for (const [name, key] of given?.keys ?? []) known.set(name, key);
   };
 
   /** One reading for all who ask meanwhile; a failure leaves the ring that is known. */
   const reload = (): Promise<void> => {
     loading ??= (async () => {
-      askedMs = clock.now();
-      failure = undefined;
+      const startMs = clock.now();
       try {
-        ring = await load?.();
+        take(await load?.(), startMs);
+        failure = undefined;
       } catch (error) {
-        failure = error;
+        failure = { error };
+        onFailure?.(error);
       } finally {
+        endedMs = clock.now();
         loading = undefined;
       }
     })();
@@ -70,42 +90,60 @@ export function createSecrets({ load, clock }: SecretsOptions): Secrets {
         code: "no_key_ring",
       });
     }
-    if (loading !== undefined || isDue()) await reload();
+    if (load === undefined) return ring;
+    if (loading !== undefined || (failure === undefined ? isOver(askedMs, reloadMs) : isOver(endedMs, retryMs))) await reload();
     if (failure !== undefined) {
-      throw new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", { cause: failure });
+      throw new FrameworkError("config_unavailable", "The key ring cannot be read at the moment", {
+        cause: failure.error,
+        headers: { "retry-after": String(retryMs / 1_000) },
+      });
     }
     return ring;
   };
 
   return {
-    begin: (given) => {
-      ring = given;
-      askedMs = clock.now();
+    begin: (given, atMs) => {
+      take(given, atMs);
+      endedMs = atMs;
     },
     active: async () => (await current()).active,
+    refresh: async () => {
+      if (load !== undefined) await reload();
+      await current();
+    },
     seal: async (text, place) => {
       const { active, keys } = await current();
-      // Safe: a ring has its active key.
-      return sealText(text, place, { name: active, secret: keys.get(active) as NonNullable<ReturnType<typeof keys.get>> });
+      return sealText(text, place, { name: active, secret: keys.get(active) as KeyObject }); // safe: a ring has its active key
     },
     open: (sealed, place) => {
-      const secret = ring?.keys.get(sealed.key);
-      if (secret === undefined) return { locked: ring === undefined ? "there is no key ring" : missing(sealed.key) };
+      const secret = known.get(sealed.key);
+      if (secret === undefined) return { locked: ring === undefined ? "there is no key ring" : missing(sealed.key, failure) };
       try {
         return { text: openText(sealed, place, secret) };
       } catch {
         return { locked: `it was not sealed for this row with the key ${shown(sealed.key)}` };
       }
     },
-    prepare: (names) => {
-      if (ring === undefined || names.every((name) => ring?.keys.has(name))) return undefined;
-      return loading ?? (isDue() ? reload() : undefined);
+    prepare: (name) => {
+      if (ring === undefined || load === undefined || known.has(name)) return undefined;
+      if (loading === undefined && !isOver(endedMs, reloadMs)) return undefined;
+      return withPatience(reload());
     },
   };
 }
 
-function missing(key: string): string {
-  return `the key ring has no key ${shown(key)}`;
+async function withPatience(work: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, patienceMs);
+  });
+  await Promise.race([work, patience]);
+  clearTimeout(timer);
+}
+
+function missing(key: string, failure: object | undefined): string {
+  const again = failure === undefined ? "" : ", and could not be read again";
+  return `the key ring has no key ${shown(key)}${again}`;
 }
 
 /** A name as it is stored, which anybody may have written. */

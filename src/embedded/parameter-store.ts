@@ -10,6 +10,8 @@ export interface StoredParameter {
   /** Epoch seconds. */
   readonly modifiedAt: number;
   readonly description?: string;
+  /** The key of KMS that it was put with. */
+  readonly keyId?: string;
 }
 
 /** The types that Parameter Store knows. */

@@ -75,7 +75,9 @@ test.each([
   ["GetParameter", { Name: 7 }, "ValidationException"],
   ["PutParameter", { Name: "/a", Value: "", Type: "String" }, "ValidationException"],
   ["PutParameter", { Name: "/a", Value: "v", Type: "Number" }, "ValidationException"],
-  ["DescribeParameters", {}, "UnknownOperationException"],
+  ["LabelParameterVersion", {}, "UnknownOperationException"],
+  ["DescribeParameters", {}, "ValidationException"],
+  ["DescribeParameters", { ParameterFilters: [{ Key: "Type", Option: "Equals", Values: ["String"] }] }, "ValidationException"],
 ])("%s of %o is refused with %s", async (operation, input, type) => {
   const outcome = openSsm().call(operation, input);
   await expect(outcome).rejects.toMatchObject({ status: 400, type: expect.stringMatching(new RegExp(`${type}$`)) });

@@ -49,6 +49,8 @@ export function openSsm({ directory, clock = systemClock, region = "us-east-1" }
           return getParameters(ssm, input);
         case "GetParametersByPath":
           return getParametersByPath(ssm, input);
+        case "DescribeParameters":
+          return describeParameters(ssm, input);
         case "PutParameter":
           return putParameter(ssm, input);
         case "DeleteParameter":
@@ -96,6 +98,24 @@ function getParametersByPath(ssm: Ssm, input: Input): object {
   };
 }
 
+/** By name only. Nothing here encrypts with a key of KMS: its name is kept, so that tools can be tried. */
+function describeParameters({ store }: Ssm, input: Input): object {
+  const [filter, ...more] = Array.isArray(input["ParameterFilters"]) ? (input["ParameterFilters"] as Input[]) : [];
+  const names = filter?.["Values"];
+  if (more.length > 0 || filter?.["Key"] !== "Name" || filter["Option"] !== "Equals" || !Array.isArray(names)) {
+    throw validationError("The embedded stack describes parameters by their names only: Key=Name,Option=Equals");
+  }
+  return {
+    Parameters: names.flatMap((wanted: unknown) => {
+      const found = store.get(String(wanted));
+      if (found === undefined) return [];
+      const { name, type, version, modifiedAt, keyId = "alias/aws/ssm" } = found;
+      const key = type === "SecureString" ? { KeyId: keyId } : {};
+      return [{ Name: name, Type: type, Version: version, LastModifiedDate: modifiedAt, ...key }];
+    }),
+  };
+}
+
 function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
   const name = text(input, "Name");
   checkName(name);
@@ -117,7 +137,7 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
     throw new ServiceError("HierarchyTypeMismatchException", `The parameter is a ${before.type}, and a type cannot change`);
   }
   const version = (before?.version ?? 0) + 1;
-  const description = input["Description"];
+  const [description, keyId] = [input["Description"], input["KeyId"]];
   store.put({
     name,
     type,
@@ -125,6 +145,7 @@ function putParameter({ store, sealer, clock }: Ssm, input: Input): object {
     version,
     modifiedAt: clock.now() / 1000,
     ...(typeof description === "string" ? { description } : {}),
+    ...(typeof keyId === "string" ? { keyId } : {}),
   });
   return { Version: version, Tier: "Standard" };
 }

@@ -54,7 +54,8 @@ export async function perform(scope: RequestScope, performance: Performance): Pr
     return respond(await invoke(declaration, ctx, input, environment)) as Answer;
   };
   const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
-  const id = writeIdOf(headers, { requestId, once, isSignedIn: user.id !== undefined });
+  const isClaimable = declaration.isClaimable?.(input) ?? true;
+  const id = isClaimable ? writeIdOf(headers, { requestId, once, isSignedIn: user.id !== undefined }) : undefined;
   if (id === undefined) return { ...(await work(unclaimed(adapters, scope, signal))) } as HttpResponse;
   return responseOf(await runtime.once.run(await onceWrite(scope, performance, id), signal, work));
 }

@@ -16,7 +16,7 @@ export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {
         readonly key: string;
         readonly data: string;
       };
-      await secrets.prepare([key]);
+      await secrets.prepare(key);
       const opened = secrets.open({ sealed: 1, key, data: Buffer.from(sealed, "base64") }, place);
       if ("text" in opened) return Buffer.from(opened.text, "base64");
       throw new FrameworkError("config_unavailable", "The answer of before cannot be opened at the moment", {

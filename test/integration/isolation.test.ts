@@ -21,7 +21,11 @@ const numbers = Array.from({ length: requests }, (_, n) => n);
 let round = 0;
 
 /** Whose request it is. */
-const identityOf = (n: number, host: Host) => ({ requestId: `${host}-${n}-${round}`, tenantId: `tenant-${n}`, userId: `user-${n}` });
+const identityOf = (n: number, host: Host) => ({
+  requestId: `${host}-${n}-${round}`,
+  tenantId: `tenant-${n}`,
+  userId: `user-${n}`,
+});
 type Host = "http" | "lambda";
 
 /** What a handler saw that belongs to somebody else. */

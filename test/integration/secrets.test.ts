@@ -75,10 +75,10 @@ async function putRing(text: string): Promise<void> {
   ssm.destroy();
 }
 
-/** Every item of the configuration table. */
-async function storedItems(): Promise<Record<string, unknown>[]> {
+/** Every item of a table, by default that of the configuration. */
+async function storedItems(TableName = "keelson-config"): Promise<Record<string, unknown>[]> {
   const { db } = await app.ctx(operator);
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-config", ConsistentRead: true }));
+  const { Items = [] } = await db.send(new ScanCommand({ TableName, ConsistentRead: true }));
   return Items;
 }
 
@@ -119,7 +119,9 @@ test("no secret is found in any response, log line, history or stored item of a 
   const secrets = ["hunter2-of-acme", "hunter3-of-acme", "hunter4-of-zenith", "hunter5-of-all", "987654321", "123454321"];
   const answers: unknown[] = [];
   const call = async (as: Caller, method: string, path: string, body?: object) => {
-    const response = await app.fetch(path, { as, method, ...(body === undefined ? {} : { body }) });
+    // Each under an ID of its own, so that what writes leave in the table of claims is searched as well.
+    const headers = { "idempotency-key": `k${answers.length}` };
+    const response = await app.fetch(path, { as, method, headers, ...(body === undefined ? {} : { body }) });
     answers.push(response.status, [...response.headers], await response.text());
   };
   const path = ({ id }: { id: string }, rest = "") => `/config/${encodeURIComponent(id)}${rest}`;
@@ -143,9 +145,14 @@ test("no secret is found in any response, log line, history or stored item of a 
   await call(ann, "PUT", path(token), { value: secrets[1] });
   await app.rows.put({ scope: "tenant", tenantId: "acme", key: token.id, value: "unsealed", version: 9 });
   await call(ann, "GET", "/use");
+  await call(bob, "PUT", `${path(token)}?value=${secrets[2]}`); // a value in the URL
+  await call(bob, "DELETE", path(token));
+  await putRing(ring("k2", "k1"));
+  app.clock.advance(10_000);
+  await rotateConfigKeys(await app.ctx(operator), { onProgress: (progress) => void answers.push(progress) });
 
   expect(answers.filter((part) => part === 200).length).toBeGreaterThan(20);
-  const everything = printed([answers, app.logs, await storedItems()]);
+  const everything = printed([answers, app.logs, await storedItems(), await storedItems("keelson-once")]);
   const inUse = app.logs.filter(({ msg }) => msg === "about to break");
   expect(inUse.length).toBeGreaterThan(0);
   for (const secret of [...secrets, ...Object.values(keys)]) expect(everything.includes(secret)).toBe(false);
@@ -253,7 +260,7 @@ test("a rotation reports each page, goes on where it was stopped, and leaves alo
 
   const rest = await rotateConfigKeys(await app.ctx(operator), {
     from: first?.next,
-    onProgress: (progress) => seen.push(progress),
+    onProgress: (progress) => void seen.push(progress),
   });
   expect(Number(first?.resealed) + rest.resealed).toBe(121);
   expect(rest).not.toHaveProperty("next");
@@ -290,6 +297,38 @@ test("a write that comes in between is not overwritten, and a row that does not 
   );
   expect(await (await app.ctx(ann)).config(token)).toBe("new");
   expect(await (await app.ctx(bob)).config(token)).toBe("bob's new");
+});
+
+test("a sealed value that is copied into the table of another prefix does not open there", async () => {
+  await start(ring("k1"));
+  await setConfig(await app.ctx(ann), token, "hunter2");
+  const value = (await storedItems()).find(({ pk }) => pk === "config#tenant#acme")?.["value"];
+  await app.close();
+  const server = buildServer({ features: [vault], keyRing: { parameter }, dynamodb: { prefix: "other" } });
+  app = await startTestApp(server, { secureParameters: { [parameter]: ring("k1") } });
+  await app.rows.put({ scope: "tenant", tenantId: "acme", key: token.id, value });
+  await expect((await app.ctx(ann)).config(token)).rejects.toMatchObject({ code: "config_unavailable" });
+});
+
+test("a rotation over several pages that is stopped anywhere is finished from where it was", async () => {
+  await start(ring("k1"));
+  await setSecrets(60);
+  await putRing(ring("k2", "k1"));
+  let from: string | undefined;
+  let resealed = 0;
+  for (let n = 1; ; n++) {
+    const last: RotationProgress[] = [];
+    app.faults.before("UpdateItem", 30).fail("InternalServerError");
+    const run = rotateConfigKeys(await app.ctx(operator), { from, onProgress: (progress) => void last.push(progress) });
+    const done = await run.catch(() => undefined);
+    resealed += last.at(-1)?.resealed ?? 0;
+    if (done !== undefined) break;
+    from = last.at(-1)?.next ?? from;
+    expect(n).toBeLessThan(20);
+  }
+  expect(resealed).toBeGreaterThan(0);
+  expect(await rotateConfigKeys(await app.ctx(operator))).toMatchObject({ resealed: 0, overtaken: 0, locked: 0 });
+  await expectSecrets(60);
 });
 
 test("a secret that was reset or replaced is gone, and cannot be brought back", async () => {

@@ -1,0 +1,180 @@
+import { physicalTableName } from "../app/table.ts";
+import { accountOf, dynamoDbEndpoint } from "../aws/adapters.ts";
+import { dynamoConfigStore } from "../aws/config-store.ts";
+import { openDatabase } from "../aws/dynamodb.ts";
+import type { KeyRingParameter, StoredKeyRing } from "../aws/key-ring-parameter.ts";
+import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText } from "../config/key-ring.ts";
+import { rotateRows } from "../config/rotation.ts";
+import { createRowCipher } from "../config/row-value.ts";
+import { createSecrets } from "../config/secrets.ts";
+import type { ConfigStore } from "../config/store.ts";
+import type { CommandContext } from "./command.ts";
+
+/** One call of `keelson key-ring`. */
+export interface KeyRingCall {
+  readonly parameter: string;
+  readonly key: string | undefined;
+  readonly kmsKey: string | undefined;
+  /** `dynamodb.prefix` of each server that uses the ring. */
+  readonly prefixes: readonly string[];
+}
+
+/** Does what is asked for; throws an Error that says why it cannot. */
+export type KeyRingAction = (call: KeyRingCall, stored: KeyRingParameter, context: CommandContext) => Promise<void>;
+
+/** Servers seal with a ring that is up to 10 s old; this much later all know of a change. */
+const knownMs = 15_000;
+/** Answers to writes are stored sealed for five minutes, where a write asks for it. */
+const answersKeptMs = 310_000;
+
+/** What `keelson key-ring` can do, by name. */
+export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
+  Object.entries({
+    create: async (call, stored, { clock, print }) => {
+      if ((await stored.read()) !== undefined) throw new Error(`the parameter ${call.parameter} is there already; say add`);
+      const name = call.key ?? today(clock.now());
+      await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
+      print(`${call.parameter}: made, with the key ${name}`);
+    },
+    add: async (call, stored, { clock, print }) => {
+      const name = call.key ?? today(clock.now());
+      const { active } = await change(call, stored, (ring) => {
+        if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; say --key with another name`);
+        return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
+      });
+      print(`${call.parameter}: added the key ${name}; ${active} still seals`);
+    },
+    activate: async (call, stored, context) => {
+      const name = ownKey((await readRing(call, stored)).ring, call);
+      await untilKnown(call, stored, context);
+      await change(call, stored, (ring) => ({ ...ring, active: ownKey(ring, call) }));
+      context.print(`${call.parameter}: the key ${name} seals from now on`);
+    },
+    rotate: async (call, stored, context) => {
+      const { ring } = await readRing(call, stored);
+      await untilKnown(call, stored, context);
+      const load = async () => parseKeyRing(JSON.stringify((await readRing(call, stored)).ring));
+      const secrets = createSecrets({ clock: context.clock, load });
+      secrets.begin(parseKeyRing(checked(ring)), context.clock.now());
+      const left = { overtaken: 0, locked: 0 };
+      await inEachTable(call, context, async (store, table) => {
+        const { print, complain } = context;
+        const log = { warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`) };
+        const cipher = createRowCipher(secrets, () => table);
+        const { activeKey, resealed, overtaken, locked } = await rotateRows(
+          { store, cipher, log },
+          { onProgress: ({ scanned, resealed }) => print(`${scanned} items of ${table}: ${resealed} sealed anew`) },
+        );
+        print(`${table}: ${resealed} sealed anew with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`);
+        left.overtaken += overtaken;
+        left.locked += locked;
+      });
+      if (left.locked > 0)
+        throw new Error(`${left.locked} secrets do not open with any key of the ring; they were left as they are`);
+      if (left.overtaken > 0) throw new Error(`${left.overtaken} secrets were written meanwhile; say rotate again`);
+    },
+    remove: async (call, stored, context) => {
+      const { ring, changedMs } = await readRing(call, stored);
+      assertRetired(ring, ownKey(ring, call));
+      const youngMs = changedMs + answersKeptMs - context.clock.now();
+      if (youngMs > 0) {
+        throw new Error(
+          `the ring was changed less than five minutes ago, and answers may be stored that ${call.key} has sealed; say it again in ${Math.ceil(Math.min(youngMs, answersKeptMs) / 1000)} s`,
+        );
+      }
+      await inEachTable(call, context, async (store, table) => {
+        const uses = await countUses(store, String(call.key));
+        if (uses > 0) throw new Error(`${uses} secrets of ${table} are sealed with ${call.key}; say rotate first`);
+        context.print(`${table}: no secret is sealed with ${call.key}`);
+      });
+      await change(call, stored, (now) => {
+        const name = ownKey(now, call);
+        assertRetired(now, name);
+        const { [name]: _removed, ...keys } = now.keys;
+        return { ...now, keys };
+      });
+      context.print(`${call.parameter}: removed the key ${call.key}`);
+    },
+    list: async (call, stored, { print }) => {
+      const { active, keys } = (await readRing(call, stored)).ring;
+      for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
+    },
+  } satisfies Record<string, KeyRingAction>),
+);
+
+async function readRing(
+  { parameter }: KeyRingCall,
+  stored: KeyRingParameter,
+): Promise<Omit<StoredKeyRing, "text"> & { readonly ring: KeyRingText }> {
+  const found = await stored.read();
+  if (found === undefined) throw new Error(`there is no parameter ${parameter}; say create first`);
+  const { text, ...rest } = found;
+  return { ...rest, ring: parseKeyRingText(text) };
+}
+
+/** Changes the ring as it is now. SSM has no conditional write: that somebody else wrote in between is found out, and said. */
+async function change(call: KeyRingCall, stored: KeyRingParameter, to: (ring: KeyRingText) => KeyRingText): Promise<KeyRingText> {
+  const { ring, version } = await readRing(call, stored);
+  const changed = to(ring);
+  if ((await stored.replace(checked(changed))) === version + 1) return changed;
+  throw new Error(
+    `somebody else has changed ${call.parameter} at the same moment, and what they did was overwritten: compare its last versions in SSM, and repair it`,
+  );
+}
+
+/** Waits until every server knows of the last change. */
+async function untilKnown(call: KeyRingCall, stored: KeyRingParameter, { clock, print, wait }: CommandContext): Promise<void> {
+  const { changedMs } = await readRing(call, stored);
+  const leftMs = Math.min(knownMs, changedMs + knownMs - clock.now());
+  if (leftMs <= 0) return;
+  print(`waiting ${Math.ceil(leftMs / 1000)} s, until running servers know of the last change`);
+  await wait(leftMs);
+}
+
+/** The key that the call names. */
+function ownKey(ring: KeyRingText, { key }: KeyRingCall): string {
+  const name = String(key);
+  if (Object.hasOwn(ring.keys, name)) return name;
+  throw new Error(`the ring has no key ${name}; it has ${Object.keys(ring.keys).join(", ")}`);
+}
+
+function assertRetired({ active }: KeyRingText, name: string): void {
+  if (name === active) throw new Error(`${name} is the key that seals; activate another first`);
+}
+
+/** The ring as text. Nothing is stored that a server would refuse. */
+function checked(ring: KeyRingText): string {
+  const text = JSON.stringify(ring);
+  parseKeyRingText(text);
+  return text;
+}
+
+async function inEachTable(
+  { prefixes }: KeyRingCall,
+  { env }: CommandContext,
+  work: (store: ConfigStore, table: string) => Promise<void>,
+): Promise<void> {
+  const database = await openDatabase({ endpoint: dynamoDbEndpoint(env), ...accountOf(env) });
+  try {
+    for (const table of new Set(prefixes.map((prefix) => physicalTableName("config", prefix, env)))) {
+      await work(dynamoConfigStore(database, table), table);
+    }
+  } finally {
+    database.destroy();
+  }
+}
+
+async function countUses(store: ConfigStore, name: string): Promise<number> {
+  let uses = 0;
+  let from: string | undefined;
+  do {
+    const { rows, next } = await store.sealedRows(from);
+    uses += rows.filter(({ value }) => value.key === name).length;
+    from = next;
+  } while (from !== undefined);
+  return uses;
+}
+
+function today(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(0, 10);
+}
