@@ -74,6 +74,7 @@ test("what the server says of a line cannot be said by a client, and secrets are
     data_userId: "root",
     data_handler: "files.file.delete",
     data_time: "1970",
+    data_source: "server",
   });
   expect(JSON.stringify(line)).not.toContain("hunter2");
   expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();

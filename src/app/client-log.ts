@@ -73,13 +73,18 @@ function recordsOf(input: unknown): readonly ClientRecord[] {
 /** What a record says. The page's own request ID goes under a name that is not the server's. */
 function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRecord {
   const given = typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
-  const { level, msg, requestId, ...data } = given;
+  const { level, msg, requestId, source, ...data } = given;
   if (!levels.includes(level)) fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
   if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
   return {
     // Safe: where they are not, the record is refused with the fields.
     level: level as LogLevel,
     msg: msg as string,
-    data: { ...data, ...(requestId === undefined ? {} : { clientRequestId: requestId }), source: "client" },
+    data: {
+      ...data,
+      ...(requestId === undefined ? {} : { clientRequestId: requestId }),
+      ...(source === undefined ? {} : { data_source: source }),
+      source: "client",
+    },
   };
 }

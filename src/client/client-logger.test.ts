@@ -121,6 +121,29 @@ test("Retry-After is waited for", async () => {
   expect(sent.length).toBe(2);
 });
 
+test.each([
+  ["Retry-After", new Response(null, { status: 429, headers: { "retry-after": "30" } }), 29_000],
+  ["a pause", new TypeError("offline"), 400],
+])("%s is waited for by a page that goes on logging", async (_case, answer, quietMs) => {
+  const log = start({ flushAfterMs: 100 });
+  let arrive = (_answer: Response | Error) => {};
+  answers = [
+    new Promise((resolve, reject) => {
+      arrive = (given) => (given instanceof Error ? reject(given) : resolve(given));
+    }),
+  ];
+  log.info("one");
+  await vi.advanceTimersByTimeAsync(100);
+  log.info("while it is under way");
+  arrive(answer);
+  await vi.advanceTimersByTimeAsync(0);
+  log.info("after it failed");
+  await vi.advanceTimersByTimeAsync(quietMs);
+  expect(sent.length).toBe(1);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(sent.map(({ records }) => records.length)).toEqual([1, 3]);
+});
+
 test("a batch that the server refuses as it is does not hold up what follows, and is counted", async () => {
   const log = start();
   answers = [new Response(null, { status: 422 })];
@@ -202,6 +225,19 @@ test("what waits is sent when the page is hidden, as much as keepalive allows, a
   arrive();
   await log.flush();
   expect(messages().length).toBe(60);
+});
+
+test("what was dropped is told once, also by a page that sends two batches as it goes", async () => {
+  const log = start({ maxQueued: 20 });
+  for (let n = 0; n < 22; n++) log.info("long", { text: Array.from({ length: 2 }, () => "x".repeat(1_900)) });
+  visible.visibilityState = "hidden";
+  fire("visibilitychange");
+  await vi.advanceTimersByTimeAsync(0);
+  expect(sent.length).toBeGreaterThan(1);
+  await log.flush();
+  for (let n = 0; n < 21; n++) log.info(`m${n}`);
+  await log.flush();
+  expect(sent.flatMap(({ records }) => records.flatMap(({ count }) => count ?? []))).toEqual([2, 1]);
 });
 
 test("a page that comes back sends nothing, one that goes sends once, and what failed then is sent again", async () => {
@@ -287,6 +323,51 @@ test("whatever is logged is bounded and does not throw", async () => {
   expect(cut).toEqual({ level: "info", msg: "long", truncated: expect.any(Number) });
   expect(forged).toMatchObject({ level: "info", msg: "forged" });
   expect(none).toMatchObject({ msg: "undefined" });
+});
+
+test("what is wide as well as deep is not walked through to its end", async () => {
+  const log = start();
+  let reads = 0;
+  let wide: unknown = "bottom";
+  for (let depth = 0; depth < 4; depth++) {
+    const below = wide;
+    const names = Array.from({ length: 50 }, (_, n) => `k${n}`);
+    wide = new Proxy(Object.fromEntries(names.map((name) => [name, below])), {
+      get: (target, name) => {
+        reads += 1;
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+  }
+  log.info("wide", { wide });
+  await log.flush();
+  expect(messages()).toEqual(["wide"]);
+  expect(reads).toBeLessThan(10_000);
+});
+
+test("a context that cannot be read gives a child without it", async () => {
+  const log = start({ context: { release: "7" } });
+  const hostile = new Proxy(
+    {},
+    {
+      ownKeys: () => {
+        throw new Error("no");
+      },
+    },
+  );
+  log.child(hostile).info("one");
+  await log.flush();
+  expect(sent[0]?.records).toMatchObject([{ msg: "one", release: "7" }]);
+});
+
+test("a token that never comes does not hold records up for good", async () => {
+  const tokens: (Promise<string> | string)[] = [new Promise(() => {}), new Promise(() => {}), "late"];
+  const log = start({ token: () => tokens.shift() ?? "later" });
+  log.info("one");
+  await vi.advanceTimersByTimeAsync(31_000);
+  expect(sent).toEqual([]);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(sent[0]?.headers["authorization"]).toBe("Bearer late");
 });
 
 test("in development records go to the console, and nothing is sent", async () => {

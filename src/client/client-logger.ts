@@ -61,7 +61,13 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
     warn: (msg, data) => write("warn", fields, msg, data),
     error: (msg, data) => write("error", fields, msg, data),
     debug: (msg, data) => write("debug", fields, msg, data),
-    child: (more) => create({ ...fields, ...more }),
+    child: (more) => {
+      try {
+        return create({ ...fields, ...more });
+      } catch {
+        return create(fields); // the logger has to be there, whatever it was given
+      }
+    },
   });
   const log = create(context);
   const release = options.captureErrors === true ? captureErrors(log) : () => {};

@@ -13,7 +13,7 @@ const maxBatch = 99; // and one that says what was dropped
 /** All requests with `keepalive` that a page has in flight share 64 KiB. */
 const keepaliveBytes = 60_000;
 const batchBytes = 28_000;
-/** How long one request may take, in milliseconds. */
+/** How long one request may take, or a token, in milliseconds. */
 const timeoutMs = 30_000;
 /** The pauses after failures, in milliseconds. */
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
@@ -53,8 +53,10 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
 
   /** Sends a batch; `undefined` where it is done with, else after how many milliseconds it may be tried again. */
   const post = async (batch: readonly string[]): Promise<number | undefined> => {
-    // What was dropped is told with the batch, and forgotten once that has arrived.
+    // What was dropped is told with this batch and no other that is under way; where it does not arrive, with a later one.
     const told = dropped;
+    dropped = 0;
+    let arrived = false;
     const notice = JSON.stringify({ level: "warn", msg: "client_log.dropped", count: told });
     const body = `[${(told > 0 ? [notice, ...batch] : batch).join()}]`;
     const bytes = new TextEncoder().encode(body).length;
@@ -64,10 +66,8 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
       const headers = { "content-type": "application/json", authorization: `Bearer ${lastToken}` };
       const response = await fetch(url, { method: "POST", headers, body, keepalive, signal: AbortSignal.timeout(timeoutMs) });
       const { status } = response;
-      if (status < 300) {
-        dropped -= told;
-        return undefined;
-      }
+      arrived = status < 300;
+      if (arrived) return undefined;
       // What the server refuses as it is, it would refuse again: the rest of the queue goes on.
       if (status < 500 && ![401, 408, 429].includes(status)) {
         dropped += batch.length;
@@ -82,6 +82,7 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
       return 0;
     } finally {
       inFlightBytes -= bytes;
+      if (!arrived) dropped += told;
     }
   };
 
@@ -94,10 +95,17 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
   };
 
   const refreshToken = async (): Promise<void> => {
+    if (typeof token !== "function") return;
+    let deadline: ReturnType<typeof setTimeout> | undefined;
     try {
-      if (typeof token === "function") lastToken = await token();
+      const late = new Promise<undefined>((resolve) => {
+        deadline = setTimeout(() => resolve(undefined), timeoutMs);
+      });
+      lastToken = await Promise.race([token(), late]);
     } catch {
       lastToken = undefined;
+    } finally {
+      clearTimeout(deadline);
     }
   };
 
@@ -121,6 +129,9 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
   const again = (pauseMs: number) => {
     failures += 1;
     const backOffMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (failures - 1));
+    // Instead of the timer of a record that was logged meanwhile, which knows nothing of the pause.
+    clearTimeout(timer);
+    timer = undefined;
     schedule(Math.max(pauseMs, backOffMs * (0.5 + Math.random() / 2)));
   };
 
