@@ -61,7 +61,7 @@ export async function perform(scope: RequestScope, performance: Performance): Pr
 }
 
 /** What a write that nothing claims runs with: a commit of its items alone. */
-function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortSignal | undefined): Parameters<Work>[0] {
+export function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortSignal | undefined): Parameters<Work>[0] {
   const { commit } = createRunCommit({
     store: adapters.claims,
     clock: runtime.clock,
@@ -74,18 +74,25 @@ function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortS
   return { signal, commit };
 }
 
+/** A write that is to happen once, as its handler and its host know it. */
+export interface WantedOnce extends Pick<Performance, "user" | "input" | "deadlineMs" | "assertFits"> {
+  readonly declaration: Pick<HandlerDeclaration, "name" | "replay" | "replayHeaders">;
+  /** What keeps callers apart whom keelson does not know. */
+  readonly anonymousAs?: string;
+}
+
 /**
  * Who asks for what, by which ID. With `Idempotency-Key` the same key for another request is an error, with
  * `X-Request-ID`, mostly a correlation ID, another request is another write; nobody who is not
  * signed in can come across another's answer by its key alone.
  */
-async function onceWrite(scope: RequestScope, performance: Performance, { by, id }: WriteId): Promise<OnceWrite> {
-  const { declaration, user, input, deadlineMs, assertFits } = performance;
+export async function onceWrite(scope: RequestScope, wanted: WantedOnce, { by, id }: WriteId): Promise<OnceWrite> {
+  const { declaration, user, input, deadlineMs, assertFits, anonymousAs = "" } = wanted;
   const { runtime, log } = scope;
   const fingerprint = fingerprintOf(declaration.name, input);
   const isKnown = user.id !== undefined && user.tenantId !== undefined;
   const comparesFingerprint = by === "idempotency-key" && isKnown;
-  const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous"];
+  const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
   const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);
   const cipher =
     declaration.replay === "encrypted"
@@ -105,7 +112,8 @@ async function onceWrite(scope: RequestScope, performance: Performance, { by, id
   };
 }
 
-function responseOf({ answer, isReplay }: OnceAnswer): HttpResponse {
+/** The response of an answer; one of before says so. */
+export function responseOf({ answer, isReplay }: OnceAnswer): HttpResponse {
   const { status, headers, cookies, body } = answer;
   if (!isReplay) return { status, headers: { ...headers }, cookies, body };
   const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };

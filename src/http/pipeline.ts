@@ -151,7 +151,12 @@ function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
   }
 }
 
-function authorize(scope: RequestScope, request: HttpRequest, rule: AccessRule): User | Promise<User> {
+/** Who asks, if they may. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
+export function authorize(
+  scope: RequestScope,
+  request: Pick<HttpRequest, "headers" | "gatewayClaims">,
+  rule: AccessRule,
+): User | Promise<User> {
   const { authorization } = request.headers;
   const isOpen = !needsIdentity(rule);
   if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;

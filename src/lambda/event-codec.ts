@@ -9,7 +9,8 @@ import { restApi } from "./rest-api.ts";
 
 type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
 
-interface HttpFacts extends ScopeFacts {
+/** What is known of an HTTP event. */
+export interface HttpFacts extends ScopeFacts {
   readonly shape: Shape;
   readonly event: LambdaHttpEvent;
   readonly method: string;
@@ -93,7 +94,7 @@ function writeFinished(answer: LambdaAnswer, scope: RequestScope, facts: HttpFac
 }
 
 /** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
-function structured(result: LambdaHttpResult | string | undefined): LambdaHttpResult {
+export function structured(result: LambdaHttpResult | string | undefined): LambdaHttpResult {
   if (typeof result === "object" && result?.statusCode !== undefined) return result;
   const body = typeof result === "string" ? result : JSON.stringify(result);
   return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };

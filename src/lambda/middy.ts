@@ -1,2 +1,2 @@
-export { type RequestScopeOptions, requestScope } from "./request-scope.ts";
-export { type WriteOnceOptions, writeOnce } from "./write-once.ts";
+export { type WriteOnceOptions, writeOnce } from "../middleware/write-once.ts";
+export { type LegacyContext, type RequestScopeOptions, requestScope } from "./request-scope.ts";

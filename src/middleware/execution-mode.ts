@@ -3,6 +3,7 @@ import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import { type Deadline, deadlineOf, type Late } from "./deadline.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
+import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
 /** How a kind of event becomes a scope, and how results and errors of the run become answers. */
 export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
@@ -14,8 +15,19 @@ export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
   facts(event: Event, invocation: Invocation): Facts;
   fail(error: unknown, scope: RequestScope, facts: Facts): Result;
   finish(result: Result, scope: RequestScope, facts: Facts): Result;
+  /** Runs the middlewares and the handler, and does what belongs around them; default: nothing does. */
+  around?(scope: RequestScope, facts: Facts, run: MiddyRun<Result>): Promise<Result>;
   /** The handler takes nothing of Middy's: where no middleware is used it runs without Middy's request around it. */
   readonly isDirect?: boolean;
+}
+
+/** The middlewares and the handler of one invocation. */
+export interface MiddyRun<Result> {
+  /** What Lambda hands the handler as its second argument, for more to be added to it. */
+  readonly context: Record<string, unknown>;
+  /** How the handler's repeats are claimed, where a `writeOnce()` says so. */
+  readonly claim: ClaimDescription | undefined;
+  run(): Promise<Result>;
 }
 
 /** What an event is received with. */
@@ -71,12 +83,19 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
       event: Event,
       context: unknown,
     ): Promise<Result> => {
-      scope.hasMiddlewares = befores.length + afters.length + onErrors.length > 0;
+      scope.hasMiddlewares = codec.isDirect !== true || befores.length + afters.length + onErrors.length > 0;
       // Safe, here and below: Middy's own types promise the handler's result type.
-      const run = (): Promise<Result> =>
-        (codec.isDirect === true && !scope.hasMiddlewares
-          ? (handler as Direct)(event, context)
-          : runAll(event, context)) as Promise<Result>;
+      const run = (): Promise<Result> => {
+        if (!scope.hasMiddlewares) return (handler as Direct)(event, context) as Promise<Result>;
+        if (codec.around === undefined) return runAll(event, context, befores) as Promise<Result>;
+        const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
+        const { description: claim, befores: others } = takeDescription(befores);
+        return codec.around(scope, facts, {
+          context: own,
+          claim,
+          run: () => runAll(event, own, others) as Promise<Result>,
+        });
+      };
       let result: Result;
       try {
         result = await (deadline === undefined ? run() : deadline.race(run, lateIn(scope)));
@@ -85,7 +104,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
       }
       return codec.finish(result, scope, facts);
     };
-    const runAll = async (event: Event, context: unknown): Promise<unknown> => {
+    const runAll = async (event: Event, context: unknown, befores: unknown[]): Promise<unknown> => {
       const request = middyRequest(event, context);
       plugin.requestStart(request);
       try {

@@ -1,0 +1,249 @@
+import middy from "@middy/core";
+import httpErrorHandler from "@middy/http-error-handler";
+import httpHeaderNormalizer from "@middy/http-header-normalizer";
+import httpJsonBodyParser from "@middy/http-json-body-parser";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { defineFeature } from "../app/feature.ts";
+import { buildServer } from "../app/server.ts";
+import { createTenantConfig } from "../config/declaration.ts";
+import { currentContext } from "../context/ambient.ts";
+import type { EmbeddedStack } from "../embedded/index.ts";
+import { ConflictError } from "../errors/errors.ts";
+import { access } from "../identity/access.ts";
+import { signToken } from "../identity/token.ts";
+import { startTestApp } from "../testing/index.ts";
+import { type LegacyContext, requestScope, writeOnce } from "./middy.ts";
+
+const secret = "a secret that is long enough for these tests";
+const feature = defineFeature("legacy", (r) => {
+  const config = r.config({ keys: { limit: createTenantConfig("number", { default: 7 }) } });
+  const table = r.table("orders", { partitionKey: "pk" });
+  r.query("order.show", { handler: async () => 1 });
+  return { config, table };
+});
+const serverOf = () => buildServer({ features: [feature], auth: { secret } });
+
+let stack: EmbeddedStack;
+let logs: Record<string, unknown>[] = [];
+beforeAll(async () => {
+  const app = await startTestApp(serverOf()); // makes the tables
+  stack = { endpoint: "", env: app.env, close: app.close };
+});
+afterAll(() => stack.close());
+beforeEach(() => {
+  logs = [];
+  for (const [name, value] of Object.entries(stack.env)) vi.stubEnv(name, value);
+  vi.stubEnv("LOG_LEVEL", "debug");
+  vi.spyOn(process.stdout, "write").mockImplementation((line) => {
+    logs.push(JSON.parse(String(line)) as Record<string, unknown>);
+    return true;
+  });
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  vi.restoreAllMocks();
+});
+
+const event = ({
+  method = "POST",
+  headers = {},
+  body = "{}",
+}: {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+} = {}) => ({
+  version: "2.0",
+  rawPath: "/orders",
+  rawQueryString: "",
+  headers: { "Content-Type": "application/json", ...headers },
+  requestContext: { http: { method, sourceIp: "127.0.0.1" }, stage: "$default" },
+  body,
+  isBase64Encoded: false,
+});
+type Result = { statusCode: number; headers: Record<string, string>; body: string };
+type Handler = (event: unknown, context: LegacyContext) => unknown;
+
+/** A legacy function with middlewares of Middy's own around the handler. */
+function legacy(
+  existing: Handler,
+  { use = [] as middy.MiddlewareObj[], ...options }: { use?: middy.MiddlewareObj[]; access?: typeof access.admin } = {},
+) {
+  const mode = requestScope(serverOf(), { handler: "legacy.order.create", ...options });
+  const chain = middy({ executionMode: mode }).use([
+    httpHeaderNormalizer(),
+    httpJsonBodyParser(),
+    ...use,
+  ] as middy.MiddlewareObj[]);
+  const handler = chain.handler(existing as never);
+  return async (given: object, context: object = {}) => (await handler(given as never, context as never)) as unknown as Result;
+}
+const tokenOf = (userId: string, roles: string[] = []) =>
+  signToken({ secret, tenantId: "acme", userId, roles }, { now: () => Date.now() });
+
+test("an existing handler has its ctx in the context, and its request the ID, the lines and the ambient context of any other", async () => {
+  const call = legacy(async (given, { keelson: ctx }) => {
+    ctx.log.info("legacy.ran");
+    const { limit } = feature.config;
+    return {
+      statusCode: 201,
+      headers: { "X-Own": "1" },
+      body: JSON.stringify({
+        parsed: (given as { body: unknown }).body,
+        user: ctx.user.id,
+        limit: await ctx.config(limit),
+        ambient: currentContext()?.userId,
+        path: ctx.request?.path,
+      }),
+    };
+  });
+  const result = await call(
+    event({ headers: { Authorization: `Bearer ${await tokenOf("ann")}`, "X-Request-ID": "r1" }, body: '{"a":1}' }),
+  );
+  expect(result).toMatchObject({ statusCode: 201, headers: { "x-request-id": "r1", "x-own": "1" } });
+  expect(JSON.parse(result.body)).toEqual({ parsed: { a: 1 }, user: "ann", limit: 7, ambient: "ann", path: "/orders" });
+  expect(logs).toContainEqual(
+    expect.objectContaining({
+      msg: "legacy.ran",
+      handler: "legacy.order.create",
+      requestId: "r1",
+      tenantId: "acme",
+      userId: "ann",
+    }),
+  );
+});
+
+test("errors become the uniform response, of the handler and of Middy's own middlewares", async () => {
+  const thrown = await legacy(async () => {
+    throw new ConflictError("order_locked");
+  })(event());
+  expect(thrown.statusCode).toBe(409);
+  expect(JSON.parse(thrown.body)).toMatchObject({ error: "order_locked", requestId: thrown.headers["x-request-id"] });
+  const broken = await legacy(async () => ({ statusCode: 200 }))(event({ body: "{" }));
+  expect(broken.headers["x-request-id"]).toEqual(expect.any(String));
+  expect(broken.statusCode).toBe(422);
+  expect(JSON.parse(broken.body)).toMatchObject({ error: "pipeline_error" });
+  const odd = await legacy(async () => Promise.reject(Object.assign(new Error("s3cret"), { statusCode: 503 })))(event());
+  expect([odd.statusCode, odd.body.includes("s3cret")]).toEqual([500, false]);
+});
+
+test("an early answer of a before carries the request ID, and an error handler of Middy's keeps its say", async () => {
+  const early = { before: async () => ({ statusCode: 304, headers: {} }) };
+  expect(await legacy(async () => 1, { use: [early] })(event())).toMatchObject({
+    statusCode: 304,
+    headers: { "x-request-id": expect.any(String) },
+  });
+  const own = await legacy(
+    async () => {
+      throw Object.assign(new Error("teapot"), { statusCode: 418, expose: true });
+    },
+    { use: [httpErrorHandler({ logger: false }) as middy.MiddlewareObj] },
+  )(event());
+  expect(own).toMatchObject({ statusCode: 418, headers: { "x-request-id": expect.any(String) } });
+});
+
+test("an access rule is enforced before anything runs; without one a token that is not valid leaves its caller unknown", async () => {
+  let ran = 0;
+  const call = legacy(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id), ran: ++ran }), {
+    access: access.admin,
+  });
+  expect((await call(event())).statusCode).toBe(401);
+  expect((await call(event({ headers: { authorization: `Bearer ${await tokenOf("ann")}` } }))).statusCode).toBe(403);
+  expect(ran).toBe(0);
+  expect((await call(event({ headers: { authorization: `Bearer ${await tokenOf("ann", ["admin"])}` } }))).body).toBe("ann");
+  const open = legacy(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id) }));
+  expect((await open(event({ headers: { authorization: "Bearer forged" } }))).body).toBe("undefined");
+});
+
+test("an event that is not HTTP has a ctx too, and its error is logged and rethrown", async () => {
+  const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
+  const handler = middy({ executionMode: mode }).handler((async (given: { fails: boolean }, { keelson }: LegacyContext) => {
+    if (given.fails) throw new ConflictError("poison");
+    return { requestId: keelson.requestId, user: keelson.user.id, request: keelson.request };
+  }) as never);
+  const call = async (given: object) => (handler as unknown as (event: object, context?: object) => Promise<object>)(given);
+  expect(await call({ fails: false })).toEqual({ requestId: expect.any(String), user: undefined, request: undefined });
+  await expect(call({ fails: true })).rejects.toMatchObject({ code: "poison" });
+  expect(logs).toContainEqual(expect.objectContaining({ msg: "request.failed", error: "poison", handler: "legacy.queue.drain" }));
+});
+
+test("with writeOnce a repeat gets the first answer, and neither handler nor middlewares run again", async () => {
+  let runs = 0;
+  const call = legacy(
+    async () => ({
+      statusCode: 201,
+      headers: { location: "/orders/1", "x-once": "a", "x-anew": "b" },
+      body: JSON.stringify({ run: ++runs }),
+    }),
+    { use: [writeOnce({ replayHeaders: ["X-Once"] })] },
+  );
+  const headers = { authorization: `Bearer ${await tokenOf("once")}`, "idempotency-key": "k1" };
+  const first = await call(event({ headers, body: '{"a":1}' }));
+  const again = await call(event({ headers, body: '{"a":1}' }));
+  expect([first.statusCode, again.statusCode, runs]).toEqual([201, 201, 1]);
+  expect(again).toMatchObject({
+    body: first.body,
+    headers: { location: "/orders/1", "x-once": "a", "idempotent-replayed": "true" },
+  });
+  expect(again.headers["x-anew"]).toBeUndefined();
+  expect((await call(event({ headers, body: '{"a":2}' }))).statusCode).toBe(422);
+  expect((await call(event({ headers: { ...headers, "idempotency-key": "k2" } }))).statusCode).toBe(201);
+  expect((await call(event({ headers: { authorization: headers.authorization } }))).statusCode).toBe(201);
+  expect(runs).toBe(3);
+});
+
+test("what failed, also by a returned status, is run again; a binary answer is repeated byte for byte", async () => {
+  let runs = 0;
+  const bytes = Buffer.from([0, 255, 128]).toString("base64");
+  const call = legacy(
+    async () =>
+      ++runs === 1
+        ? { statusCode: 500 }
+        : { statusCode: 200, body: bytes, isBase64Encoded: true, headers: { "content-type": "image/png" } },
+    { use: [writeOnce()] },
+  );
+  const headers = { authorization: `Bearer ${await tokenOf("binary")}`, "idempotency-key": "k1" };
+  expect((await call(event({ headers }))).statusCode).toBe(500);
+  for (let n = 0; n < 2; n++)
+    expect(await call(event({ headers }))).toMatchObject({ statusCode: 200, body: bytes, isBase64Encoded: true });
+  expect(runs).toBe(2);
+});
+
+test("callers whom only the handler knows are kept apart by what they send", async () => {
+  let runs = 0;
+  const call = legacy(async () => ({ statusCode: 200, body: String(++runs) }), { use: [writeOnce()] });
+  const of = async (authorization: string) => (await call(event({ headers: { authorization, "idempotency-key": "same" } }))).body;
+  expect([await of("Basic YW5u"), await of("Basic Ym9i"), await of("Basic YW5u")]).toEqual(["1", "2", "1"]);
+});
+
+test("a legacy handler commits, with its claim and without one", async () => {
+  const call = legacy(
+    async (_event, { keelson: ctx }) => {
+      const put = { Put: { TableName: feature.table.name, Item: { pk: ctx.requestId } } };
+      return ctx.commit([put], { statusCode: 201, headers: {}, body: ctx.requestId });
+    },
+    { use: [writeOnce()] },
+  );
+  const token = await tokenOf("committer");
+  const headers = { authorization: `Bearer ${token}`, "idempotency-key": "c1" };
+  const first = await call(event({ headers }));
+  expect(await call(event({ headers }))).toMatchObject({ statusCode: 201, body: first.body });
+  expect(await call(event({ headers: { authorization: `Bearer ${token}` } }))).toMatchObject({ statusCode: 201 });
+});
+
+test("writeOnce without requestScope fails the first request before the handler runs, and says what to do", async () => {
+  let ran = false;
+  const handler = middy()
+    .use(writeOnce())
+    .handler((async () => (ran = true)) as never);
+  await expect((handler as unknown as (event: object, context: object) => Promise<unknown>)({}, {})).rejects.toThrow(
+    "requestScope",
+  );
+  expect(ran).toBe(false);
+  expect(() => writeOnce({ once: "sometimes" as never })).toThrow("writeOnce");
+});
+
+test("a name that is none, or is taken, is refused", () => {
+  expect(() => requestScope(serverOf(), { handler: "order" })).toThrow("<feature>.<entity>.<operation>");
+  expect(() => requestScope(serverOf(), { handler: "legacy.order.show" })).toThrow("lambdaHandler");
+});

@@ -1,0 +1,167 @@
+import type middy from "@middy/core";
+import { createContext } from "../app/context.ts";
+import { type Server, serverInternals } from "../app/server.ts";
+import type { PipelineContext } from "../context/pipeline-context.ts";
+import { onceWrite, responseOf, unclaimed } from "../http/perform.ts";
+import { isTypedError, PipelineError } from "../errors/errors.ts";
+import { authorize, fail } from "../http/pipeline.ts";
+import { requestView } from "../http/request-view.ts";
+import { type AccessRule, access as rules } from "../identity/access.ts";
+import { anonymous } from "../identity/user.ts";
+import { type EventCodec, type MiddyRun, scopeMode } from "../middleware/execution-mode.ts";
+import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../middleware/scope.ts";
+import type { Answer } from "../once/answer.ts";
+import type { Work } from "../once/claimed-run.ts";
+import { writeIdOf } from "../once/write-id.ts";
+import { lambdaRuntime, prepareLambda } from "./bind.ts";
+import { type LambdaAnswer, toAnswer } from "./codec.ts";
+import { assertFits, eventCodec, type HttpFacts, structured } from "./event-codec.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-handler.ts";
+
+/** What {@link requestScope} wraps. */
+export interface RequestScopeOptions {
+  /** The handler's full name, `<feature>.<entity>.<operation>`: in its lines, and in its claims. */
+  readonly handler: string;
+  /** Who may call it. Default: everyone, and a valid token says who it is. */
+  readonly access?: AccessRule;
+}
+
+/** What a handler inside {@link requestScope} finds beside Lambda's own context. */
+export interface LegacyContext {
+  readonly keelson: PipelineContext;
+}
+
+type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
+
+interface OtherFacts extends ScopeFacts {
+  readonly shape: undefined;
+  readonly event: unknown;
+}
+
+type Facts = (HttpFacts & { readonly shape: HttpFacts["shape"] }) | OtherFacts;
+
+/**
+ * An execution mode for a Middy handler that exists already: its `ctx` is `context.keelson`, its request has an ID,
+ * an ambient context and a logger, errors become the uniform response, and every response carries `X-Request-ID`, also
+ * where a middleware answers early. Of an event that is not HTTP errors are logged and rethrown.
+ *
+ * @throws Error where the name is not `<feature>.<entity>.<operation>`, or is one of the server's own handlers.
+ * @example
+ * export const legacy = middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) })
+ *   .use(httpJsonBodyParser())
+ *   .handler(existing);
+ */
+export function requestScope(server: Server, { handler, access = rules.everyone }: RequestScopeOptions): ExecutionMode {
+  if (!/^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){2}$/.test(handler)) {
+    throw new Error(`requestScope: the name ${JSON.stringify(handler)} is not <feature>.<entity>.<operation>`);
+  }
+  if (serverInternals(server).registry.handlers.has(handler)) {
+    throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
+  }
+  prepareLambda(server);
+  return scopeMode<unknown, unknown, Facts>(() => lambdaRuntime(server), legacyCodec(handler, access));
+}
+
+function legacyCodec(handler: string, access: AccessRule): EventCodec<unknown, unknown, Facts> {
+  return {
+    facts: (event, invocation) => {
+      try {
+        // Safe: it throws for an event of another kind.
+        return eventCodec.facts(event as LambdaHttpEvent, invocation);
+      } catch {
+        return { shape: undefined, event, headers: {}, ...invocation };
+      }
+    },
+    fail: (error, scope, facts) => {
+      if (facts.shape !== undefined) return eventCodec.fail(fromMiddy(error), scope, facts);
+      fail(scope, { headers: {}, method: "" }, error); // for the log: whoever sent the event has to know that it failed
+      throw error;
+    },
+    finish: (result, scope, facts) =>
+      facts.shape === undefined ? result : eventCodec.finish(result as LambdaHttpResult, scope, facts),
+    around: async (scope, facts, run) => {
+      nameHandler(scope, handler);
+      return facts.shape === undefined ? runOther(scope, run) : runHttp(scope, facts, run, { handler, access });
+    },
+  };
+}
+
+/** Errors of Middy's own middlewares say their status, as those of `http-errors` do. */
+function fromMiddy(error: unknown): unknown {
+  if (!(error instanceof Error) || isTypedError(error)) return error;
+  const { statusCode, message } = error as Error & { readonly statusCode?: unknown };
+  const isRefusal = typeof statusCode === "number" && Number.isInteger(statusCode) && statusCode >= 400 && statusCode < 500;
+  return isRefusal ? new PipelineError(message, statusCode, { cause: error }) : error;
+}
+
+async function runOther(scope: RequestScope, { context, run }: MiddyRun<unknown>): Promise<unknown> {
+  const { runtime, requestId, signal } = scope;
+  const adapters = await runtime.adapters();
+  const handler = String(scope.handler);
+  context["keelson"] = createContext(runtime, adapters, { requestId, user: anonymous, handler, signal });
+  return run();
+}
+
+async function runHttp(
+  scope: RequestScope,
+  facts: HttpFacts,
+  { context, claim, run }: MiddyRun<unknown>,
+  { handler, access }: Required<RequestScopeOptions>,
+): Promise<unknown> {
+  const { runtime, requestId, signal, deadlineMs } = scope;
+  const { shape, event } = facts;
+  const request = shape.request(event, facts.headers, scope);
+  const user = await authorize(scope, request, access);
+  identify(scope, user);
+  const adapters = await runtime.adapters();
+  const bytes = await request.readBody(Number.POSITIVE_INFINITY);
+  // Safe: what a handler gives for an HTTP event is a result in the event's shape, or becomes one.
+  const answer = (result: unknown) => answerOf(shape.read(structured(result as LambdaHttpResult)));
+  const enter: (given: Parameters<Work>[0]) => void = ({ signal: given, commit }) => {
+    context["keelson"] = createContext(runtime, adapters, {
+      requestId,
+      user,
+      handler,
+      signal: signal === undefined ? undefined : given,
+      request: () => requestView(request, bytes),
+      commit: (items, result) => commit(items, answer(result)),
+    });
+  };
+  const once = claim?.once ?? runtime.server.options.once?.key ?? "either";
+  const isSignedIn = user.id !== undefined;
+  const id = claim === undefined ? undefined : writeIdOf(facts.headers, { requestId, once, isSignedIn });
+  if (id === undefined) {
+    enter(unclaimed(adapters, scope, signal));
+    return run();
+  }
+  const { authorization = "", cookie = "" } = facts.headers;
+  const write = await onceWrite(
+    scope,
+    {
+      declaration: { name: handler, replay: claim?.replay, replayHeaders: claim?.replayHeaders ?? [] },
+      user,
+      input: { method: request.method, path: request.path, query: request.query, body: bytes },
+      deadlineMs,
+      assertFits: (response) => assertFits(inShape({ ...response, cookies: [] } as Answer), facts),
+      // Who it is may be known to the handler's own middlewares alone.
+      anonymousAs: JSON.stringify([authorization, cookie]),
+    },
+    id,
+  );
+  const work: Work = async (given) => {
+    enter(given);
+    return answer(await run());
+  };
+  return shape.write(inShape(responseOf(await runtime.once.run(write, signal, work)) as Answer), event);
+
+  // Safe, above and here: an answer has no stream, which alone would have to be awaited.
+  function inShape({ headers, ...rest }: Answer): LambdaAnswer {
+    return toAnswer({ ...rest, headers: { ...headers } }, shape.maxResultBytes) as LambdaAnswer;
+  }
+}
+
+/** What the handler gave, or one of its middlewares, as an answer that can be kept. */
+function answerOf({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): Answer {
+  const content = isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
+  return { status: statusCode, headers, cookies, body: content };
+}
