@@ -49,6 +49,7 @@ export function createSharedRun(
     fingerprint,
     outcome,
     join: async (caller, { waitMs, draining }) => {
+      caller?.throwIfAborted();
       if (controller.signal.aborted) {
         await outcome.catch(() => undefined);
         return "again";
