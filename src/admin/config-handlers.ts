@@ -4,7 +4,7 @@ import { resetConfig, setConfig, undoConfig } from "../config/change.ts";
 import { configHistory } from "../config/history.ts";
 import { explainConfig, listConfig } from "../config/look-up.ts";
 import type { TargetKey } from "../config/target.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { PipelineContext, RequestView } from "../context/pipeline-context.ts";
 import { NotFoundError, ValidationError } from "../errors/errors.ts";
 import { access } from "../identity/access.ts";
 import { type ConfigInput, configInput } from "./config-input.ts";
@@ -67,8 +67,8 @@ export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] 
 
 /** URLs are logged on their way: a value has to come in the body. */
 function assertInBody({ request }: PipelineContext): void {
-  if (request === undefined) return;
-  const body: unknown = request.rawBody.length === 0 ? {} : JSON.parse(Buffer.from(request.rawBody).toString());
+  const { rawBody } = request as RequestView; // safe: these handlers are called by their routes only
+  const body: unknown = rawBody.length === 0 ? {} : JSON.parse(Buffer.from(rawBody).toString());
   if (typeof body === "object" && body !== null && Object.hasOwn(body, "value")) return;
   throw new ValidationError([{ field: "value", error: "has to be in the body" }]);
 }

@@ -124,7 +124,7 @@ export function handler(
     body: (given["body"] as BodyKind | undefined) ?? "json",
     once: given["once"] as HandlerDeclaration["once"],
     replay: given["replay"] as HandlerDeclaration["replay"],
-    replayHeaders: ((given["replayHeaders"] as readonly string[] | undefined) ?? []).map((name) => String(name).toLowerCase()),
+    replayHeaders: [given["replayHeaders"] ?? []].flat().map((name) => String(name).toLowerCase()),
     run: given["handler"] as HandlerDeclaration["run"],
   };
 }

@@ -63,3 +63,11 @@ test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, el
   expect(verifies({}, {})).toBe(false);
   expect(() => verifies({}, { KEELSON_AUTH_SECRET: "short" })).toThrow(/^KEELSON_AUTH_SECRET: .*32/);
 });
+
+test("a server in production does not start where deduplication is switched off from outside", () => {
+  const variables = { POWERTOOLS_IDEMPOTENCY_DISABLED: "true" };
+  const start = (environment: "production" | "test") =>
+    createRuntime(buildServer({ features: [], environment }), { variables, openAdapters: async () => adapters() });
+  expect(() => start("production")).toThrow("POWERTOOLS_IDEMPOTENCY_DISABLED is set");
+  expect(() => start("test")).not.toThrow();
+});

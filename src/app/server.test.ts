@@ -58,9 +58,19 @@ test("every problem of features, options and overrides is reported at once", () 
       more: 1,
     });
   });
+  const handler = async () => 1;
+  const repeats = plainFeature("repeats", (r) => {
+    r["write"]("item.once", { handler, once: "sometimes" });
+    r["write"]("item.replay", { handler, replay: "plain" });
+    r["write"]("item.list", { handler, replayHeaders: "etag" });
+    r["write"]("item.text", { handler, replayHeaders: [1] });
+    r["write"]("item.empty", { handler, replayHeaders: [""] });
+    r["write"]("item.cookie", { handler, replayHeaders: ["Set-Cookie"] });
+    r["write"]("item.fine", { handler, once: false, replay: "encrypted", replayHeaders: ["X-Page"] });
+  });
   const later = defineFeature("later", (async () => ({})) as never);
   const rules = problemsOf({
-    features: [hello, hello, broken, later as never, {} as never, null as never, 7 as never],
+    features: [hello, hello, repeats, broken, later as never, {} as never, null as never, 7 as never],
     config: { "hello:config:unknown": 1 },
     surprise: 1,
     basePath: "api/",
@@ -69,6 +79,7 @@ test("every problem of features, options and overrides is reported at once", () 
     dynamodb: { prefix: "a b", endpoint: "nowhere", region: "x" },
     log: { level: "trace", redact: [1], powertools: {} },
     limits: { bodyBytes: -1 },
+    once: { waitMs: -1, key: "sometimes" },
     auth: {},
     cors: { origins: "*", credentials: true },
   }).map(({ key, rule }) => `${key} ${rule}`);
@@ -77,9 +88,9 @@ test("every problem of features, options and overrides is reported at once", () 
     "hello duplicate-feature",
     "hello.greeting.show duplicate-handler",
     "hello:config:greeting-limit duplicate-key",
-    "features[6] not-a-feature",
-    "features[4] not-a-feature",
+    "features[7] not-a-feature",
     "features[5] not-a-feature",
+    "features[6] not-a-feature",
     "table config table-reserved",
     "later feature-async",
     "table nothing table-keys",
@@ -116,6 +127,14 @@ test("every problem of features, options and overrides is reported at once", () 
     "log.redact option-type",
     "log.powertools option-type",
     "limits.bodyBytes option-type",
+    "once.waitMs option-type",
+    "once.key option-type",
+    "repeats.item.once once",
+    "repeats.item.replay replay",
+    "repeats.item.list replay-headers",
+    "repeats.item.text replay-headers",
+    "repeats.item.empty replay-headers",
+    "repeats.item.cookie replay-headers",
   ]) {
     expect(rules).toContain(expected);
   }
@@ -134,6 +153,7 @@ test("sound options are no problem", () => {
     keyRing: { parameter: "/app/key-ring" },
     log: { level: "warn", redact: ["user.email", "*.card"], powertools: new PowertoolsLogger() },
     limits: { bodyBytes: 0 },
+    once: { waitMs: 0, key: false },
     auth: { secret: "s".repeat(32) },
     cors: { origins: "*" },
   };

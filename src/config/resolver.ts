@@ -2,7 +2,7 @@ import type { Clock } from "../context/clock.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
-import { cascade, cascadeFromComputed, LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
+import { cascade, cascadeFromComputed, type LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed.ts";
 import type { ConfigKeyDefinition } from "./declaration.ts";
 import { createFirstSeen } from "./first-seen.ts";
@@ -140,7 +140,8 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     try {
       return resolveWith(session, id, definition, from, rows);
     } catch (error) {
-      const waiting = error instanceof LockedValueError ? session.cipher.prepare(error.ringKey) : undefined;
+      // Safe: deciding throws nothing else.
+      const waiting = session.cipher.prepare((error as LockedValueError).ringKey);
       // A read fails by its promise, whether it had to wait or not.
       if (waiting === undefined) return Promise.reject(error);
       return waiting.then(() => resolveWith(session, id, definition, from, rows));

@@ -126,5 +126,6 @@ test("a ring that cannot change is never asked for", async () => {
   secrets.begin(k1, 1_000_000);
   clock.now = () => 9_000_000;
   expect((await secrets.seal("hunter2", place)).key).toBe("k1");
+  await secrets.refresh();
   expect(secrets.prepare("k2")).toBeUndefined();
 });

@@ -91,3 +91,19 @@ test("no filters are as good as none, and a page that is the last has no token",
   const rest = await ssm.call("GetParametersByPath", { Path: "/a/", NextToken: (first as { NextToken: string }).NextToken });
   expect(rest).toEqual({ Parameters: [expect.objectContaining({ Name: "/a/2" })] });
 });
+
+test("a parameter is described by its name, with the key of KMS that a SecureString was put with", async () => {
+  const ssm = openSsm();
+  await ssm.call("PutParameter", { Name: "/a/own", Value: "v", Type: "SecureString", KeyId: "alias/mine" });
+  await ssm.call("PutParameter", { Name: "/a/default", Value: "v", Type: "SecureString" });
+  await ssm.call("PutParameter", { Name: "/a/text", Value: "v", Type: "String" });
+  const described = await ssm.call("DescribeParameters", {
+    ParameterFilters: [{ Key: "Name", Option: "Equals", Values: ["/a/own", "/a/default", "/a/text", "/a/none"] }],
+  });
+  expect(described).toMatchObject({
+    Parameters: [{ Name: "/a/own", KeyId: "alias/mine" }, { Name: "/a/default", KeyId: "alias/aws/ssm" }, { Name: "/a/text" }],
+  });
+  for (const wrong of [[{ Key: "Name", Option: "Equals" }], [{ Key: "Name", Option: "BeginsWith", Values: [] }], [{}, {}]]) {
+    await expect(ssm.call("DescribeParameters", { ParameterFilters: wrong })).rejects.toThrow("by their names only");
+  }
+});

@@ -31,7 +31,8 @@ export async function perform(scope: RequestScope, performance: Performance): Pr
   const { runtime } = scope;
   const { declaration, user, signal, request, input, head, headers } = performance;
   const { requestId } = scope.context;
-  const adapters = await runtime.adapters();
+  const opened = runtime.adapters();
+  const adapters = opened instanceof Promise ? await opened : opened;
   const { environment } = runtime;
   const facts = { requestId, user, handler: declaration.name, request };
   const respond = (result: unknown) =>
@@ -90,7 +91,7 @@ export async function onceWrite(scope: RequestScope, wanted: WantedOnce, { by, i
   const { declaration, user, input, deadlineMs, assertFits, anonymousAs = "" } = wanted;
   const { runtime, log } = scope;
   const fingerprint = fingerprintOf(declaration.name, input);
-  const isKnown = user.id !== undefined && user.tenantId !== undefined;
+  const isKnown = user.id !== undefined;
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
   const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);

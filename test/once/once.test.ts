@@ -69,6 +69,14 @@ function gate() {
   });
   return { open, opened };
 }
+async function after(gate: Promise<void>, give: () => Answer | Promise<never>): Promise<Answer> {
+  await gate;
+  return give();
+}
+const commits: Work = async ({ commit }) => {
+  await commit([{ Put: { n: 1 } }], answer("done"));
+  return answer("done");
+};
 const settled = (promise: Promise<unknown>) =>
   promise.then(
     () => "answered",
@@ -94,7 +102,7 @@ test("the same key with other work is refused: from memory, beside a twin, from 
   const { process, run } = start();
   const [a, b] = [process("a"), process("b")];
   const { open, opened } = gate();
-  const running = run(a, async () => (await opened, answer("one")));
+  const running = run(a, () => after(opened, () => answer("one")));
   await Promise.resolve();
   for (const at of [a, b])
     expect(await settled(run(at, async () => answer("x"), { fingerprint: "g" }))).toBe("idempotency_key_reused");
@@ -108,7 +116,7 @@ test("a twin elsewhere is waited for as long as one waits, and not at all while 
   const { process, run, calls, messages } = start();
   const [a, b, c] = [process("a"), process("b"), process("c")];
   const { open, opened } = gate();
-  const running = run(a, async () => (await opened, answer("one")));
+  const running = run(a, () => after(opened, () => answer("one")));
   await expect.poll(() => calls).toContain("take");
   expect(await settled(run(b, async () => answer("two")))).toBe("request_in_progress");
   expect(messages()).toContain("once.conflicted");
@@ -146,7 +154,7 @@ test.each([false, true])(
 test("twins of one process share a run and its error, each within its own time", async () => {
   const slow = start({ waitMs: 20 });
   const [busy, end] = [slow.process("a"), gate()];
-  const endless = slow.run(busy, async () => (await end.opened, answer("one")));
+  const endless = slow.run(busy, () => after(end.opened, () => answer("one")));
   expect(await settled(slow.run(busy, async () => answer("two")))).toBe("request_in_progress");
   end.open();
   await endless;
@@ -154,7 +162,7 @@ test("twins of one process share a run and its error, each within its own time",
   const { process, run, calls, messages } = start({ waitMs: 60_000 });
   const a = process("a");
   const { open, opened } = gate();
-  const leader = run(a, async () => (await opened, answer("one", { headers: { "x-anew": "n" } })));
+  const leader = run(a, () => after(opened, () => answer("one", { headers: { "x-anew": "n" } })));
   const twin = run(a, async () => answer("two"));
   const gone = new AbortController();
   const leaving = run(a, async () => answer("two"), {}, gone.signal);
@@ -170,7 +178,7 @@ test("twins of one process share a run and its error, each within its own time",
 
   const { open: fail, opened: failed } = gate();
   const write = { key: claimKey(["test"], "failing") };
-  const [one, two] = [0, 1].map(() => run(a, async () => (await failed, Promise.reject(new Error("both"))), write));
+  const [one, two] = [0, 1].map(() => run(a, () => after(failed, () => Promise.reject(new Error("both"))), write));
   fail();
   expect([await settled(one as Promise<unknown>), await settled(two as Promise<unknown>)]).toEqual(["both", "both"]);
 });
@@ -179,7 +187,7 @@ test("while the process drains no twin is waited for", async () => {
   const { process, run } = start();
   const a = process("a");
   const { open, opened } = gate();
-  const leader = run(a, async () => (await opened, answer("one")));
+  const leader = run(a, () => after(opened, () => answer("one")));
   const waiting = settled(run(a, async () => answer("two")));
   await Promise.resolve();
   a.draining.abort();
@@ -220,7 +228,12 @@ test("a twin whose run is given up by all others while it joins works anew", asy
   const leaving = new AbortController();
   const { open, opened } = gate();
   const leader = settled(
-    run(a, async ({ signal }) => (await opened, signal?.throwIfAborted(), answer("one")), {}, leaving.signal),
+    run(
+      a,
+      ({ signal }) => after(opened, () => (signal?.aborted ? Promise.reject(signal.reason) : answer("one"))),
+      {},
+      leaving.signal,
+    ),
   );
   await expect.poll(() => calls).toContain("take");
   leaving.abort(new Error("gone"));
@@ -235,7 +248,7 @@ test("an answer with cookies is given, and not kept, nor shared", async () => {
   const a = process("a");
   const { open, opened } = gate();
   let runs = 0;
-  const work: Work = async () => (await opened, answer(String(++runs), { cookies: ["s=1"] }));
+  const work: Work = () => after(opened, () => answer(String(++runs), { cookies: ["s=1"] }));
   const both = [run(a, work), run(a, work)];
   open();
   expect((await Promise.all(both)).map(({ answer: { body, cookies } }) => [body, cookies])).toEqual([
@@ -449,10 +462,7 @@ test("a conflict is tried again, an answer that got lost is settled, and both wr
   const { process, run, world, calls } = start({
     fate: (call, nth) => (call === "commit" ? (fates[nth - 1] ?? "fine") : "fine"),
   });
-  const outcome = await run(
-    process("a"),
-    async ({ commit }) => (await commit([{ Put: { n: 1 } }], answer("done")), answer("done")),
-  );
+  const outcome = await run(process("a"), commits);
   expect(outcome.answer.body).toBe("done");
   expect(world.effects.length).toBe(1);
   expect(calls.filter((call) => call === "commit").length).toBe(4);
@@ -460,7 +470,6 @@ test("a conflict is tried again, an answer that got lost is settled, and both wr
 
 test("conflicts without an end, and a store that never answers, fail the commit; in doubt the claim stays", async () => {
   const busy = start({ fate: (call) => (call === "commit" ? "conflict" : "fine") });
-  const commits: Work = async ({ commit }) => (await commit([{ Put: { n: 1 } }], answer("done")), answer("done"));
   expect(await settled(busy.run(busy.process("a"), commits))).toContain("TransactionConflict");
   expect(busy.world.records.size).toBe(0);
   const down = start({ fate: (call) => (["commit", "read"].includes(call) ? "fails" : "fine") });
@@ -473,10 +482,7 @@ test("a committed transaction whose answer was lost, and that is cancelled when 
   const { process, run, world } = start({
     fate: (call, nth) => (call === "commit" && nth === 1 ? "answer lost" : call === "read" && nth === 1 ? "fails" : "fine"),
   });
-  const outcome = await run(
-    process("a"),
-    async ({ commit }) => (await commit([{ Put: { n: 1 } }], answer("done")), answer("done")),
-  );
+  const outcome = await run(process("a"), commits);
   expect(outcome.answer.body).toBe("done");
   expect(world.effects.length).toBe(1);
 });

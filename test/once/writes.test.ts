@@ -1,3 +1,4 @@
+import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { access, buildServer, defineFeature, NotFoundError, reply } from "keelson";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -33,6 +34,30 @@ const orders = defineFeature("orders", (r) => {
       await held;
       return { text, run: runs };
     },
+  });
+  r.write("secret.take", {
+    route: "POST /secrets",
+    access: access.authenticated,
+    replay: "encrypted",
+    handler: async () => ({ secret: "hunter2", run: ++runs }),
+  });
+  r.write("order.twice", {
+    route: "POST /twice",
+    access: access.authenticated,
+    once: false,
+    handler: async (ctx) => {
+      const pk = `${++runs}`;
+      await ctx.commit(
+        [{ Put: { TableName: table.name, Item: { pk, sk: "1" }, ConditionExpression: "attribute_not_exists(pk)" } }],
+        undefined,
+      );
+      return { run: runs };
+    },
+  });
+  r.query("order.commit", {
+    route: "GET /commit",
+    access: access.authenticated,
+    handler: async (ctx) => ctx.commit([], 1),
   });
   r.write("ping.send", {
     route: "POST /pings",
@@ -101,4 +126,70 @@ test("fifty twins at once share a run and two calls", async () => {
   expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
   expect(runs).toBe(1);
   expect((app.calls["PutItem"] ?? 0) - (before["PutItem"] ?? 0)).toBe(2);
+});
+
+test("an encrypted replay is sealed where it is stored, and given as it was", async () => {
+  const ann = newCaller();
+  const first = await send(ann, "/secrets", {}, { "idempotency-key": "s1" });
+  const { db } = await app.ctx(ann);
+  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-once", ConsistentRead: true }));
+  const stored = JSON.stringify(Items, (_name, value) =>
+    value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : value,
+  );
+  expect(Items.length).toBeGreaterThan(0);
+  expect(stored).not.toContain("hunter2");
+  app.clock.advance(299_000);
+  expect((await send(ann, "/secrets", {}, { "idempotency-key": "s1" })).body).toEqual(first.body);
+});
+
+test("a write that nothing claims commits its items alone, and runs each time", async () => {
+  const ann = newCaller();
+  const headers = { "x-request-id": "same" };
+  expect((await send(ann, "/twice", {}, headers)).body).toEqual({ run: 1 });
+  expect((await send(ann, "/twice", {}, headers)).body).toEqual({ run: 2 });
+  runs = 0;
+  expect(await send(ann, "/twice", {}, headers)).toMatchObject({ status: 409, body: { error: "condition_failed" } });
+});
+
+test("a query commits nothing", async () => {
+  const response = await app.fetch("/commit", { as: newCaller() });
+  expect(response.status).toBe(500);
+  expect(app.logs.at(-1)).toMatchObject({ message: "ctx.commit: a query reads; commit in a write" });
+});
+
+test("a caller who is not signed in has repeats by Idempotency-Key, for the same input only", async () => {
+  const ping = async (body: object, headers: Record<string, string>) =>
+    (await send(undefined, "/pings", body, headers)).body["run"];
+  expect(await ping({ a: 1 }, { "idempotency-key": "p1" })).toBe(1);
+  expect(await ping({ a: 1 }, { "idempotency-key": "p1" })).toBe(1);
+  expect(await ping({ a: 2 }, { "idempotency-key": "p1" })).toBe(2);
+  expect(await ping({ a: 1 }, { "x-request-id": "p2" })).toBe(3);
+  expect(await ping({ a: 1 }, { "x-request-id": "p2" })).toBe(4);
+});
+
+test("one ID of different tenants, users and handlers is different writes; an access withdrawn refuses the repeat", async () => {
+  const [ann, bob] = [newCaller(), newCaller()];
+  const headers = { "idempotency-key": "shared" };
+  const seen = [];
+  for (const as of [ann, bob, { ...ann, id: "ann#" }, { ...ann, tenantId: "tenant", id: "1ann" }]) {
+    seen.push((await send(as, "/notes", { text: "a" }, headers)).body["run"]);
+  }
+  seen.push((await send(ann, "/orders", { item: "a" }, headers)).body["id"]);
+  expect(seen).toEqual([1, 2, 3, 4, 5]);
+  const refused = await send(undefined, "/notes", { text: "a" }, headers);
+  expect(refused).toMatchObject({ status: 401 });
+});
+
+test("an Idempotency-Key that is none is 400, and another input under one that was used 422", async () => {
+  const ann = newCaller();
+  expect(await send(ann, "/notes", { text: "a" }, { "idempotency-key": "a, b" })).toMatchObject({
+    status: 400,
+    body: { error: "malformed_request" },
+  });
+  await send(ann, "/notes", { text: "a" }, { "idempotency-key": "k" });
+  expect(await send(ann, "/notes", { text: "b" }, { "idempotency-key": "k" })).toMatchObject({
+    status: 422,
+    body: { error: "idempotency_key_reused" },
+  });
+  expect(runs).toBe(1);
 });
