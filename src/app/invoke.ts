@@ -11,8 +11,7 @@ import type { HandlerDeclaration } from "./handler.ts";
  * @throws what the handler throws, and Error where the result does not fit the schema, naming the handler and the paths.
  */
 export function invoke(declaration: HandlerDeclaration, ctx: PipelineContext, input: unknown, environment: Environment): unknown {
-  const result = declaration.run(ctx, input);
-  return declaration.output === undefined || environment === "production" ? result : checkOutput(declaration, result);
+  return checkOutput(declaration, declaration.run(ctx, input), environment);
 }
 
 /** Validates the input of a handler. A handler without a schema takes it as it is. */
@@ -21,11 +20,15 @@ export function acceptInput(declaration: HandlerDeclaration, input: unknown): un
 }
 
 /**
- * Holds a result against the `output` schema of its handler, and returns it.
+ * Gives a result as it is; outside production it is held against the `output` schema of its handler.
  *
  * @throws Error where it does not fit, naming the handler and the paths.
  */
-export async function checkOutput(declaration: HandlerDeclaration, returned: unknown): Promise<unknown> {
+export function checkOutput(declaration: HandlerDeclaration, result: unknown, environment: Environment): unknown {
+  return declaration.output === undefined || environment === "production" ? result : checked(declaration, result);
+}
+
+async function checked(declaration: HandlerDeclaration, returned: unknown): Promise<unknown> {
   const result = await returned;
   const value = isReply(result) ? result.body : result;
   const outcome = await declaration.output?.["~standard"].validate(value);

@@ -1,3 +1,4 @@
+import type { Parameter } from "@aws-sdk/client-ssm";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 /** What the parameter of a key ring holds. */
@@ -32,15 +33,18 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
   /** Without its name SSM would take the account's own key for the new version. */
   const kmsKey = async () => {
     const ParameterFilters = [{ Key: "Name", Option: "Equals", Values: [name] }];
-    const { Parameters: [parameter] = [] } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
-    return parameter?.KeyId;
+    const { Parameters } = await client.send(new DescribeParametersCommand({ ParameterFilters }));
+    // Safe: a SecureString that was read a moment ago has one.
+    const [{ KeyId }] = Parameters as [{ KeyId: string }];
+    return KeyId;
   };
   return {
     read: async () => {
       try {
-        const { Parameter = {} } = await client.send(new GetParameterCommand({ Name: name, WithDecryption: true }));
-        const { Type, Value = "", Version = 0, LastModifiedDate } = Parameter;
-        if (Type === "SecureString") return { text: Value, version: Version, changedMs: LastModifiedDate?.getTime() ?? 0 };
+        const { Parameter } = await client.send(new GetParameterCommand({ Name: name, WithDecryption: true }));
+        // Safe: SSM answers all of them, or with an error.
+        const { Type, Value, Version, LastModifiedDate } = Parameter as Required<Parameter>;
+        if (Type === "SecureString") return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
         throw error;
@@ -52,17 +56,9 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
       await client.send(new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", ...given }));
     },
     replace: async (text) => {
-      const key = await kmsKey();
-      const { Version = 0 } = await client.send(
-        new PutParameterCommand({
-          Name: name,
-          Value: text,
-          Type: "SecureString",
-          Overwrite: true,
-          ...(key === undefined ? {} : { KeyId: key }),
-        }),
-      );
-      return Version;
+      const KeyId = await kmsKey();
+      const command = new PutParameterCommand({ Name: name, Value: text, Type: "SecureString", Overwrite: true, KeyId });
+      return Number((await client.send(command)).Version);
     },
     close: () => client.destroy(),
   };

@@ -69,9 +69,12 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         left.overtaken += overtaken;
         left.locked += locked;
       });
-      if (left.locked > 0)
-        throw new Error(`${left.locked} secrets do not open with any key of the ring; they were left as they are`);
-      if (left.overtaken > 0) throw new Error(`${left.overtaken} secrets were written meanwhile; say rotate again`);
+      const { locked, overtaken } = left;
+      if (locked + overtaken > 0) {
+        throw new Error(
+          `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, for which say rotate again`,
+        );
+      }
     },
     remove: async (call, stored, context) => {
       const { ring, changedMs } = await readRing(call, stored);

@@ -47,7 +47,7 @@ export async function perform(scope: RequestScope, performance: Performance): Pr
       // A request without a signal gets none, whoever else may wait for its run.
       signal: signal === undefined ? undefined : run.signal,
       commit: async (items, result) => {
-        if (environment !== "production") await checkOutput(declaration, result);
+        await checkOutput(declaration, result, environment);
         await run.commit(items, respond(result) as Answer);
       },
     });

@@ -192,6 +192,23 @@ test("with writeOnce a repeat gets the first answer, and neither handler nor mid
   expect(runs).toBe(3);
 });
 
+test("an answer that the transport does not take is refused before it counts as done, and the handler's signal is that of its time", async () => {
+  let runs = 0;
+  const large = legacy(
+    async (_event, { keelson }) => ({
+      statusCode: 200,
+      body: ++runs === 1 ? "x".repeat(6_300_000) : String(keelson.signal?.aborted),
+    }),
+    { use: [writeOnce()] },
+  );
+  const headers = { authorization: `Bearer ${await tokenOf("large")}`, "idempotency-key": "k1" };
+  const context = { getRemainingTimeInMillis: () => 30_000 };
+  expect(JSON.parse((await large(event({ headers }), context)).body)).toMatchObject({ error: "response_too_large" });
+  expect((await large(event({ headers }), context)).body).toBe("false");
+  const timed = legacy(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.signal?.aborted) }));
+  expect((await timed(event(), context)).body).toBe("false");
+});
+
 test("what failed, also by a returned status, is run again; a binary answer is repeated byte for byte", async () => {
   let runs = 0;
   const bytes = Buffer.from([0, 255, 128]).toString("base64");

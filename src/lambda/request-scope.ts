@@ -127,9 +127,8 @@ async function runHttp(
       commit: (items, result) => commit(items, answer(result)),
     });
   };
-  const once = claim?.once ?? runtime.server.options.once?.key ?? "either";
-  const isSignedIn = user.id !== undefined;
-  const id = claim === undefined ? undefined : writeIdOf(facts.headers, { requestId, once, isSignedIn });
+  const once = claim === undefined ? false : (claim.once ?? runtime.server.options.once?.key ?? "either");
+  const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: user.id !== undefined });
   if (id === undefined) {
     enter(unclaimed(adapters, scope, signal));
     return run();
@@ -138,7 +137,7 @@ async function runHttp(
   const write = await onceWrite(
     scope,
     {
-      declaration: { name: handler, replay: claim?.replay, replayHeaders: claim?.replayHeaders ?? [] },
+      declaration: { name: handler, ...claim },
       user,
       input: { method: request.method, path: request.path, query: request.query, body: bytes },
       deadlineMs,

@@ -106,8 +106,9 @@ function createRun(parts: RunParts, write: OnceWrite, signal: AbortSignal, work:
       await commit.settled();
     },
     settle: async () => {
-      // Safe: the work was done under a claim, or there is nothing to settle.
-      if (claim !== undefined && commit !== undefined) outcome = await settle(parts, write, { claim, commit, outcome, signal });
+      // Safe: only what was taken and worked on is settled.
+      const done = { claim: claim as Claim, commit: commit as RunCommit };
+      outcome = await settle(parts, write, { ...done, outcome, signal });
     },
   };
 }

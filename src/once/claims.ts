@@ -1,5 +1,6 @@
 import type { Clock } from "../context/clock.ts";
 import {
+  type ClaimInProgress,
   type ClaimRecord,
   type CompletedClaim,
   completedClaim,
@@ -119,8 +120,7 @@ export function createClaims({ store, clock, schedule = processSchedule, newOwne
 }
 
 function leaseOf(record: ClaimRecord): number {
-  // Safe: only a claim in progress is running.
-  return record.status === "INPROGRESS" ? record.leaseUntilMs : 0;
+  return (record as ClaimInProgress).leaseUntilMs; // safe: only a claim in progress is running
 }
 
 interface Holding {

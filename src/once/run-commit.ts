@@ -43,6 +43,14 @@ export interface RunCommit {
 const passing = ["None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"];
 /** How often a transaction is tried again after a conflict, and after an answer that did not arrive. */
 const [maxConflicts, maxFailures] = [10, 3];
+/** What DynamoDB, or the SDK before it, refuses a request with. */
+const refusals = [
+  "ValidationException",
+  "AccessDeniedException",
+  "ResourceNotFoundException",
+  "IdempotentParameterMismatchException",
+  "TypeError",
+];
 /** The record's other attributes, about. */
 const recordBytes = 1_024;
 
@@ -153,14 +161,7 @@ function assertRepeatable({ status, cookies }: Answer): void {
 
 /** Whether DynamoDB has refused the request as such, so that nothing was written. */
 function isRefusal(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const known = [
-    "ValidationException",
-    "AccessDeniedException",
-    "ResourceNotFoundException",
-    "IdempotentParameterMismatchException",
-  ];
-  return known.includes(error.name) || error instanceof TypeError;
+  return error instanceof Error && refusals.includes(error.name);
 }
 
 function describe(reasons: readonly CancellationReason[]): string {

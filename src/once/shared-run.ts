@@ -72,10 +72,6 @@ export function createSharedRun(
         }
         const { answer } = ended;
         return answer.cookies.length > 0 ? "again" : replayOf(answer, replayedHeaders);
-      } catch (error) {
-        // The run stopped because everybody was gone: whoever is here still has not asked for that.
-        if (controller.signal.aborted && !caller?.aborted) return "again";
-        throw error;
       } finally {
         clearTimeout(timer);
         caller?.removeEventListener("abort", stop);

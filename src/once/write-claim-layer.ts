@@ -23,8 +23,9 @@ export async function runSteps(steps: ClaimSteps): Promise<void> {
   const run = makeIdempotent(steps.work, { persistenceStore: layer, config: configuration });
   try {
     await run();
-  } catch (error) {
-    throw layer.failure?.error ?? error;
+  } catch {
+    // Safe: the engine throws where a step has thrown, and only there.
+    throw (layer.failure as NonNullable<typeof layer.failure>).error;
   }
 }
 
@@ -85,7 +86,7 @@ class WriteClaimLayer extends BasePersistenceLayer {
       return await step();
     } catch (error) {
       this.failure = { error };
-      throw error instanceof Error ? new Error("a step failed", { cause: error }) : error;
+      throw new Error("a step failed", { cause: error });
     }
   }
 }

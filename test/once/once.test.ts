@@ -496,3 +496,12 @@ test("CommitConditionError says which item, and why", () => {
     name: "CommitConditionError",
   });
 });
+
+test("a caller that was gone before it came leaves nothing behind that anybody waits for", async () => {
+  const { process, run } = start();
+  const work: Work = async ({ signal }) => {
+    signal?.throwIfAborted();
+    return answer("x");
+  };
+  expect(await settled(run(process("a"), work, {}, AbortSignal.abort(new Error("gone"))))).toBe("gone");
+});

@@ -59,6 +59,13 @@ const orders = defineFeature("orders", (r) => {
     access: access.authenticated,
     handler: async (ctx) => ctx.commit([], 1),
   });
+  r.write("order.forget", {
+    route: "DELETE /orders/:id",
+    access: access.authenticated,
+    handler: async () => {
+      runs += 1;
+    },
+  });
   r.write("ping.send", {
     route: "POST /pings",
     access: access.everyone,
@@ -192,4 +199,16 @@ test("an Idempotency-Key that is none is 400, and another input under one that w
     body: { error: "idempotency_key_reused" },
   });
   expect(runs).toBe(1);
+});
+
+test("an answer without a body is repeated without one, and app.call gets what fetch got", async () => {
+  const ann = newCaller();
+  for (let n = 0; n < 2; n++) {
+    const response = await app.fetch("/orders/1", { method: "DELETE", as: ann, headers: { "idempotency-key": "d" } });
+    expect([response.status, await response.text()]).toEqual([204, ""]);
+  }
+  expect(runs).toBe(1);
+  expect(await app.call("orders.order.forget", { id: "2" }, { as: ann, requestId: "r9" })).toBeUndefined();
+  const sent = await send(ann, "/notes", { text: "a" }, { "x-request-id": "r8" });
+  expect(await app.call("orders.order.note", { text: "a" }, { as: ann, requestId: "r8" })).toEqual(sent.body);
 });

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import { completedClaim } from "./claim.ts";
+import { claimKey } from "./claim-key.ts";
+import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
+import type { Claim } from "./claims.ts";
+import type { CancellationReason } from "./commit.ts";
+import { createRunCommit } from "./run-commit.ts";
+
+const key = claimKey(["n"], "r1");
+const answer = { status: 200, headers: {}, cookies: [], body: "done" };
+const put = { Put: { n: 1 } };
+type Said = readonly CancellationReason[] | undefined | Error | string;
+
+/** A commit over a store that says one thing after the other, the last for ever. */
+function committing(said: readonly Said[], { isClaimed = true, hasLanded = false } = {}) {
+  const sent: ClaimCommit[] = [];
+  const store = {
+    commit: async (commit: ClaimCommit) => {
+      sent.push(commit);
+      const next = said[Math.min(sent.length, said.length) - 1];
+      if (next instanceof Error || typeof next === "string") throw next;
+      return next;
+    },
+    read: async () => (hasLanded ? completedClaim("ann", 0) : undefined),
+  } as unknown as ClaimStore; // nothing else is asked of it
+  let isLost = false;
+  const claim = {
+    key,
+    owner: "ann",
+    fingerprint: undefined,
+    lose: () => {
+      isLost = true;
+    },
+    paused: (work: () => Promise<unknown>) => work(),
+  } as unknown as Claim; // the parts that a commit uses
+  const run = createRunCommit({
+    store,
+    clock: { now: () => 0 },
+    pause: async () => {},
+    claim: isClaimed ? claim : undefined,
+    cipher: undefined,
+    kept: (given) => given,
+    signal: undefined,
+  });
+  return { run, sent, isLost: () => isLost };
+}
+const reason = (code: string, message = "") => ({ code, message });
+const named = (name: string) => Object.assign(new Error(name), { name });
+
+test("what DynamoDB refuses as a whole is not tried again, and leaves no doubt", async () => {
+  for (const name of ["ValidationException", "ResourceNotFoundException", "TypeError"]) {
+    const { run, sent } = committing([named(name)]);
+    await expect(run.commit([put], answer)).rejects.toThrow(name);
+    expect([sent.length, run.isUncertain]).toEqual([1, false]);
+  }
+});
+
+test("without a claim an answer that gets lost is settled by sending the same transaction again", async () => {
+  const { run, sent } = committing([named("TimeoutError"), "socket hang up", undefined], { isClaimed: false });
+  await run.commit([put], answer);
+  expect(new Set(sent.map(({ token }) => token)).size).toBe(1);
+  expect([sent.length, sent[0]?.completed, run.isUncertain]).toEqual([3, undefined, false]);
+});
+
+test("a commit of nothing, without a claim, sends nothing", async () => {
+  const { run, sent } = committing([undefined], { isClaimed: false });
+  await run.commit([], answer);
+  expect([sent.length, run.committed?.answer]).toEqual([0, answer]);
+});
+
+test("a claim whose condition fails because an earlier attempt has landed is committed", async () => {
+  const { run, isLost } = committing([[reason("None"), reason("ConditionalCheckFailed")]], { hasLanded: true });
+  await run.commit([put], answer);
+  expect([run.committed?.answer, isLost()]).toEqual([answer, false]);
+});
+
+test("a claim that is another's by now is lost, and nothing was written", async () => {
+  const { run, isLost } = committing([[reason("None"), reason("ConditionalCheckFailed")]]);
+  await expect(run.commit([put], answer)).rejects.toMatchObject({ code: "request_in_progress" });
+  expect([isLost(), run.isUncertain, run.committed]).toEqual([true, false, undefined]);
+});
+
+test("a condition of an item that fails names the item, and something else may be committed then", async () => {
+  const failed = [reason("None"), reason("ConditionalCheckFailed", "The conditional request failed"), reason("None")];
+  const { run } = committing([failed, [reason("ConditionalCheckFailed"), reason("None")], undefined]);
+  await expect(run.commit([put, put], answer)).rejects.toMatchObject({ index: 1, reason: "The conditional request failed" });
+  await expect(run.commit([put], answer)).rejects.toMatchObject({ index: 0, reason: "the condition did not hold" });
+  await run.commit([put], answer);
+  expect(run.committed?.answer).toBe(answer);
+});
+
+test.each([
+  [[reason("ItemCollectionSizeLimitExceeded"), reason("None")], "item 0: ItemCollectionSizeLimitExceeded"],
+  [[], "without a reason"],
+])("a transaction that is cancelled for %j says why", async (reasons, message) => {
+  const { run } = committing([reasons]);
+  await expect(run.commit([put], answer)).rejects.toThrow(message);
+});
