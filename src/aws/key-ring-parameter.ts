@@ -1,4 +1,3 @@
-import type { Parameter } from "@aws-sdk/client-ssm";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 /** What the parameter of a key ring holds. */
@@ -26,6 +25,13 @@ export interface KeyRingParameter {
   close(): void;
 }
 
+interface ReadParameter {
+  readonly Type: string;
+  readonly Value: string;
+  readonly Version: number;
+  readonly LastModifiedDate: Date;
+}
+
 /** Opens the parameter `name`, a SecureString. */
 export async function openKeyRingParameter(name: string, options: ClientOptions): Promise<KeyRingParameter> {
   const { DescribeParametersCommand, GetParameterCommand, PutParameterCommand, SSMClient } = await import("@aws-sdk/client-ssm");
@@ -43,7 +49,7 @@ export async function openKeyRingParameter(name: string, options: ClientOptions)
       try {
         const { Parameter } = await client.send(new GetParameterCommand({ Name: name, WithDecryption: true }));
         // Safe: SSM answers all of them, or with an error.
-        const { Type, Value, Version, LastModifiedDate } = Parameter as Required<Parameter>;
+        const { Type, Value, Version, LastModifiedDate } = Parameter as ReadParameter;
         if (Type === "SecureString") return { text: Value, version: Version, changedMs: LastModifiedDate.getTime() };
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
