@@ -62,20 +62,26 @@ const noBytes = new Uint8Array(0);
 export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["readBody"] {
   return (limitBytes) => {
     if (body === undefined || body === null || body === "") return noBytes;
-    const bytes = Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
+    if (typeof body !== "string") throw new FrameworkError("malformed_request", "The body of the event is not a text");
+    const bytes = Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8");
     if (bytes.byteLength > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
     return bytes;
   };
 }
 
 interface EventBody {
-  readonly body?: string | null | undefined;
-  readonly isBase64Encoded?: boolean | undefined;
+  readonly body?: unknown;
+  readonly isBase64Encoded?: unknown;
+}
+
+/** A text of an event, which anybody may have sent who can invoke the function. */
+export function textOf(value: unknown, otherwise = ""): string {
+  return typeof value === "string" ? value : otherwise;
 }
 
 /** The path without the stage that some gateways leave in it. */
-export function withoutStage(path: string, stage: string | undefined): string {
-  if (stage === undefined || stage === "$default") return path;
+export function withoutStage(path: string, stage: unknown): string {
+  if (typeof stage !== "string" || stage === "" || stage === "$default") return path;
   const prefix = `/${stage}`;
   return path === prefix || path.startsWith(`${prefix}/`) ? path.slice(prefix.length) || "/" : path;
 }

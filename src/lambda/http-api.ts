@@ -1,6 +1,6 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { emptyHeaders } from "../http/header-map.ts";
-import { bodyReader, claimsOf, type HttpCodec, withoutStage } from "./codec.ts";
+import { bodyReader, claimsOf, type HttpCodec, textOf, withoutStage } from "./codec.ts";
 import { textHeaders } from "./headers.ts";
 
 /** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
@@ -18,8 +18,8 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
   headers: headersOf,
   request: (event, headers, { signal, deadlineMs }) => ({
     method: event.requestContext.http.method,
-    path: withoutStage(event.rawPath ?? "/", event.requestContext.stage),
-    query: event.rawQueryString ?? "",
+    path: withoutStage(textOf(event.rawPath, "/"), event.requestContext.stage),
+    query: textOf(event.rawQueryString),
     headers,
     ip: event.requestContext.http.sourceIp,
     signal,
@@ -47,7 +47,7 @@ function headersOf(event: HttpApiEvent): Record<string, string> {
     const value = given[name];
     if (typeof value === "string") headers[name.toLowerCase()] = value;
   }
-  if (event.cookies !== undefined && event.cookies.length > 0) headers["cookie"] = event.cookies.join("; ");
+  if (Array.isArray(event.cookies) && event.cookies.length > 0) headers["cookie"] = event.cookies.join("; ");
   return headers;
 }
 
