@@ -78,12 +78,13 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
   const write = async (items: readonly TransactionItem[], answer: Answer, keptAnswer: Answer): Promise<void> => {
     const expiresAt = expiry(clock.now());
     const completed = claim === undefined ? undefined : await completion(claim, keptAnswer, expiresAt);
-    if (items.length > 0 || completed !== undefined) {
-      const transaction: ClaimCommit = { items, completed, token: crypto.randomUUID() };
-      await (claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction)));
-    }
+    const isEmpty = items.length === 0 && completed === undefined;
+    await (isEmpty ? undefined : send({ items, completed, token: crypto.randomUUID() }));
     committed = { answer, kept: keptAnswer, expiresAt };
   };
+
+  const send = (transaction: ClaimCommit) =>
+    claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
 
   const completion = async ({ key, owner, fingerprint }: Claim, answer: Answer, expiresAt: number) => {
     const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher });

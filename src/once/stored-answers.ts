@@ -23,13 +23,14 @@ export interface AnswerToStore {
 }
 
 /** Writes an answer beside the record, where it is too large for it, and returns what the record holds of it. */
-export async function storeAnswer(
-  store: ClaimStore,
-  { answer, key, owner, expiresAt, cipher }: AnswerToStore,
-): Promise<StoredResult> {
+export async function storeAnswer(store: ClaimStore, toStore: AnswerToStore): Promise<StoredResult> {
+  const { answer, cipher } = toStore;
   const encoded = await encodeAnswer(answer);
   const data = cipher === undefined ? encoded : await cipher.seal(encoded);
-  if (data.byteLength <= largestPart) return { data };
+  return data.byteLength <= largestPart ? { data } : storeParts(store, toStore, data);
+}
+
+async function storeParts(store: ClaimStore, { key, owner, expiresAt }: AnswerToStore, data: Uint8Array): Promise<StoredResult> {
   const parts: Uint8Array[] = [];
   for (let start = 0; start < data.byteLength; start += largestPart) parts.push(data.subarray(start, start + largestPart));
   await store.putParts(key, owner, parts, expiresAt);

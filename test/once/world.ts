@@ -38,17 +38,20 @@ export interface Process {
 
 /** The store as one process sees it; `turn` decides when a call is carried out, and what becomes of it. */
 export function storeOf(world: World, process: Process, turn: (call: string) => Promise<Fate>): ClaimStore {
-  const never = new Promise<never>(() => {});
+  // Whatever a dead process still does, it does not reach the store.
+  const assertAlive = () => {
+    if (!process.isAlive) throw new Error(`${process.name} is dead`);
+  };
   const call = async <Result>(name: string, work: () => Result, conflict?: () => Result): Promise<Result> => {
-    if (!process.isAlive) return never;
+    assertAlive();
     const fate = await turn(name);
     world.seen.add(`${name}: ${fate}`);
     if (fate === "process dies before") process.isAlive = false;
-    if (!process.isAlive) return never;
+    assertAlive();
     if (fate === "fails") throw Object.assign(new Error("refused"), { name: "InternalServerError" });
     const result = fate === "conflict" && conflict !== undefined ? conflict() : work();
     if (fate === "process dies after") process.isAlive = false;
-    if (!process.isAlive) return never;
+    assertAlive();
     if (fate === "answer lost") throw Object.assign(new Error("socket hang up"), { name: "TimeoutError" });
     return result;
   };
