@@ -2,6 +2,7 @@ import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { defineFeature } from "../app/feature.ts";
 import { buildServer } from "../app/server.ts";
+import { currentContext } from "../context/ambient.ts";
 import { access } from "../identity/access.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import { lambdaHttp } from "./http-handler.ts";
@@ -93,16 +94,61 @@ test("a middleware that hangs before the handler is cut off as well", async () =
   expect((await http(event("/now"), lasting(60))).statusCode).toBe(504);
 });
 
-test("no timer is left after an answer or an error, and an error in time is not taken for a timeout", async () => {
-  const clear = vi.spyOn(globalThis, "clearTimeout");
+test("one timer serves all invocations, holds the process while one is under way, and only then", async () => {
   const set = vi.spyOn(globalThis, "setTimeout");
+  const timers = () =>
+    set.mock.results
+      .filter((_, index) => Number(set.mock.calls[index]?.[1]) > 50_000)
+      .map(({ value }) => value as NodeJS.Timeout);
   const http = lambdaHttp(build());
-  const answers = [await http(event("/now"), lasting(60_000)), await http(event("/nowhere"), lasting(60_000))];
-  const started = set.mock.results.filter((_, index) => set.mock.calls[index]?.[1] === 59_950).map(({ value }) => value);
-
+  const waiting = http(event("/wait"), lasting(60_000));
+  await vi.waitFor(() => expect(seen.signal).toBeDefined(), 10_000);
+  const answers = [await http(event("/now"), lasting(90_000)), await http(event("/nowhere"), lasting(90_000))];
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 404]);
-  expect(started).toHaveLength(2);
-  for (const timer of started) expect(clear).toHaveBeenCalledWith(timer);
+  const [timer, ...more] = timers();
+  expect([more.length, timer?.hasRef()]).toEqual([0, true]);
+  held.reject(new Error("enough"));
+  expect((await waiting).statusCode).toBe(500);
+  expect(timer?.hasRef()).toBe(false);
+  const again = http(event("/wait"), lasting(90_000));
+  expect(timer?.hasRef()).toBe(true);
+  await vi.waitFor(() => expect(held).toBeDefined(), 10_000);
+  await vi.waitFor(() => {
+    held.reject(new Error("enough"));
+    return again;
+  }, 10_000);
+  expect([timers().length, timer?.hasRef()]).toEqual([1, false]);
+});
+
+test("an invocation that is due earlier is cut off in its time, and one that is due later goes on", async () => {
+  const http = lambdaHttp(build());
+  const later = http(event("/wait"), lasting(60_000));
+  await vi.waitFor(() => expect(seen.signal).toBeDefined(), 10_000);
+  const first = { held, signal: seen.signal };
+  expect((await http(event("/wait"), lasting(150))).statusCode).toBe(504);
+  expect(first.signal?.aborted).toBe(false);
+  held.reject(new Error("late"));
+  first.held.reject(new Error("enough"));
+  expect((await later).statusCode).toBe(500);
+});
+
+test("what hears of the abort runs in the context of its own request", async () => {
+  const heard: (string | undefined)[] = [];
+  const listening = defineFeature("listening", (r) => {
+    r.query("thing.hear", {
+      route: "GET /hear",
+      access: access.everyone,
+      handler: async (ctx) => {
+        ctx.signal?.addEventListener("abort", () => heard.push(currentContext()?.requestId));
+        await new Promise(() => {});
+      },
+    });
+  });
+  const http = lambdaHttp(buildServer({ features: [listening] }));
+  const withId = (id: string) => ({ ...event("/hear"), headers: { "x-request-id": id } });
+  const all = ["a", "b", "c"].map((id, n) => http(withId(id), lasting(100 + n * 20)));
+  expect((await Promise.all(all)).map(({ statusCode }) => statusCode)).toEqual([504, 504, 504]);
+  expect(heard).toEqual(["a", "b", "c"]);
 });
 
 test("a signal is there where the context knows a time, and only there", async () => {

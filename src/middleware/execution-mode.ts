@@ -1,7 +1,8 @@
 import type middy from "@middy/core";
 import type { Runtime } from "../app/runtime.ts";
+import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
-import { type Deadline, deadlineOf, type Late } from "./deadline.ts";
+import { createDeadlines, type Deadline, type Late } from "./deadline.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
@@ -74,6 +75,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     plugin: MiddyPlugin,
   ) => {
     let handler = initialHandler;
+    const deadlines = createDeadlines();
     plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
     const answer = async (
@@ -115,7 +117,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     };
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> => {
       try {
-        const deadline = deadlineOf(context);
+        const deadline = deadlines.of(context);
         const bound = runtime();
         const deadlineMs = deadline === undefined ? undefined : bound.clock.now() + deadline.leftMs;
         const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs });
@@ -136,6 +138,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
 
 function lateIn(scope: RequestScope): Late {
   return {
+    within: (work) => runWithStore(scope, work),
     abandoned: (afterMs) => scope.log.warn("handler.abandoned", { afterMs }),
     failed: (error) => {
       const { data } = describeError(error, { requestId: scope.requestId, environment: "production" }).log;
