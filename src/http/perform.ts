@@ -28,19 +28,23 @@ export interface Performance
 
 /** Runs a handler and makes a response of what it returns; a write that was done before gives its answer again. */
 export async function perform(scope: RequestScope, performance: Performance): Promise<HttpResponse> {
-  const { runtime } = scope;
-  const { declaration, user, signal, request, input, head, headers } = performance;
-  const { requestId } = scope.context;
+  const { runtime, requestId } = scope;
   const opened = runtime.adapters();
   const adapters = opened instanceof Promise ? await opened : opened;
+  if (performance.declaration.kind === "write") return performWrite(scope, adapters, performance);
+  const { declaration, user, signal, request, input, head } = performance;
+  const { environment } = runtime;
+  const ctx = createContext(runtime, adapters, { requestId, user, handler: declaration.name, signal, request });
+  const result = await invoke(declaration, ctx, input, environment);
+  return toResponse(result, { kind: "query", head, development: environment === "development" });
+}
+
+async function performWrite(scope: RequestScope, adapters: Adapters, performance: Performance): Promise<HttpResponse> {
+  const { runtime, requestId } = scope;
+  const { declaration, user, signal, request, input, head, headers } = performance;
   const { environment } = runtime;
   const facts = { requestId, user, handler: declaration.name, request };
-  const respond = (result: unknown) =>
-    toResponse(result, { kind: declaration.kind, head, development: environment === "development" });
-  if (declaration.kind === "query") {
-    return respond(await invoke(declaration, createContext(runtime, adapters, { ...facts, signal }), input, environment));
-  }
-
+  const respond = (result: unknown) => toResponse(result, { kind: "write", head, development: environment === "development" });
   const work: Work = async (run) => {
     const ctx = createContext(runtime, adapters, {
       ...facts,

@@ -68,7 +68,8 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
   isDirect: true,
   facts: (event, invocation) => {
     const shape = shapeOf(event);
-    return { shape, event, method: shape.method(event), headers: shape.headers(event), ...invocation };
+    const { signal, deadlineMs } = invocation;
+    return { shape, event, method: shape.method(event), headers: shape.headers(event), signal, deadlineMs };
   },
   fail: (error, scope, facts) => inBetween(failure(error, scope, facts), scope, facts),
   finish: (result, scope, facts) => {

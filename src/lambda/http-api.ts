@@ -24,6 +24,7 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
     ip: event.requestContext.http.sourceIp,
     signal,
     deadlineMs,
+    assertFits: undefined,
     gatewayClaims: verifiedClaims(event.requestContext),
     readBody: bodyReader(event),
   }),

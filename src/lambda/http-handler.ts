@@ -77,9 +77,14 @@ function httpFunction<Event extends LambdaHttpEvent>(
     const scope = ambientStore() as RequestScope;
     const shape = shapeOf(event);
     const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : scope.headers, scope);
-    // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
-    request.assertFits = (response) =>
-      assertFits(toAnswer({ ...response, cookies: [] } as HttpResponse, shape.maxResultBytes) as LambdaAnswer, { shape, event });
+    if (request.method !== "GET") {
+      // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
+      request.assertFits = (response) =>
+        assertFits(toAnswer({ ...response, cookies: [] } as HttpResponse, shape.maxResultBytes) as LambdaAnswer, {
+          shape,
+          event,
+        });
+    }
     const given = toAnswer(await answer(scope, request, routes(scope.runtime)), shape.maxResultBytes);
     // Safe: the shape is the event's, and so is its result.
     return inBetween(given instanceof Promise ? await given : given, scope, { shape, event }) as LambdaHttpResult<Event>;

@@ -29,6 +29,7 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
     ip: headers["x-forwarded-for"]?.split(",").at(-1)?.trim(),
     signal,
     deadlineMs,
+    assertFits: undefined,
     gatewayClaims: undefined,
     readBody: bodyReader(event),
   }),

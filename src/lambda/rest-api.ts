@@ -28,6 +28,7 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
     ip: event.requestContext.identity?.sourceIp,
     signal,
     deadlineMs,
+    assertFits: undefined,
     gatewayClaims: verifiedClaims(event.requestContext),
     readBody: bodyReader(event),
   }),
