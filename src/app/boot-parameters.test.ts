@@ -24,6 +24,7 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
       seen.opened += 1;
       return {
         database: {} as never,
+        databaseFor: () => ({}) as never,
         configRows: { read: async () => [] },
         configStore: {} as never,
         claims: {} as never,
@@ -129,6 +130,7 @@ test("without a path of SSM nothing is read", async () => {
     variables: {},
     openAdapters: async () => ({
       database: {} as never,
+      databaseFor: () => ({}) as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
       claims: {} as never,
@@ -161,6 +163,7 @@ function ringOver({ production = false, path = false }, ...answers: (ConfigParam
     write: (line) => lines.push(line),
     openAdapters: async () => ({
       database: {} as never,
+      databaseFor: () => ({}) as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
       claims: {} as never,
@@ -231,6 +234,7 @@ test("a server in production with encrypted keys and without a ring says so at i
       write: (line) => lines.push(line),
       openAdapters: async () => ({
         database: {} as never,
+        databaseFor: () => ({}) as never,
         configRows: { read: async () => [] },
         configStore: {} as never,
         claims: {} as never,
@@ -255,6 +259,7 @@ test("the ring of development is made neither in production nor in Lambda", asyn
       write: () => {},
       openAdapters: async () => ({
         database: {} as never,
+        databaseFor: () => ({}) as never,
         configRows: { read: async () => [] },
         configStore: {} as never,
         claims: {} as never,

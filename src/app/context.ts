@@ -1,10 +1,9 @@
-import { requestDatabase } from "../aws/request-database.ts";
+import type { DatabaseRequest } from "../aws/request-database.ts";
 import type { Resolved } from "../config/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/computed.ts";
 import type { ConfigKeyHandle } from "../config/declaration.ts";
 import type { Decision, RowView } from "../config/key-rows.ts";
-import { type OperatorSession, operatorSession } from "../config/operator-session.ts";
-import { configSession } from "../config/resolver.ts";
+import type { OperatorSession } from "../config/operator-session.ts";
 import type { RowOwner } from "../config/rows.ts";
 import type { CommitItem, Database, PipelineContext, RequestView } from "../context/pipeline-context.ts";
 import { isReply } from "../http/reply.ts";
@@ -38,7 +37,7 @@ export function createContext(runtime: Runtime, adapters: Adapters, facts: Conte
  * The configuration session of one request; every `ctx` of the request comes from it. What most requests
  * never ask for is made when it is first asked for (`wrapped-no-log` in `bench/results.json`).
  */
-class Session implements OperatorSession {
+class Session implements OperatorSession, DatabaseRequest {
   readonly runtime: Runtime;
   readonly facts: ContextFacts;
   readonly log: Logger;
@@ -90,19 +89,22 @@ class Session implements OperatorSession {
     return this.runtime.clock;
   }
 
+  get signal(): AbortSignal | undefined {
+    return this.facts.signal;
+  }
+
   get database(): Database {
-    const openFor = ({ tenantId, userId }: RowOwner) =>
-      new Session(this.runtime, this.#adapters, { ...this.facts, user: { id: userId, tenantId, roles: [] } });
-    this.#database ??= requestDatabase(this.#adapters.database, this.facts.signal, {
-      [configSession]: openFor,
-      [operatorSession]: openFor,
-    });
+    this.#database ??= this.#adapters.databaseFor(this);
     return this.#database;
   }
 
   get request(): RequestView | undefined {
     this.#request ??= this.facts.request?.();
     return this.#request;
+  }
+
+  sessionFor({ tenantId, userId }: RowOwner): OperatorSession {
+    return new Session(this.runtime, this.#adapters, { ...this.facts, user: { id: userId, tenantId, roles: [] } });
   }
 
   override(id: string): unknown {
@@ -129,17 +131,11 @@ class Context implements PipelineContext {
   readonly config: PipelineContext["config"] = (handle) => readConfig(this.#session, handle, this.#node);
   readonly query: PipelineContext["query"] = (name, input) => runQuery(this.#session, name, input, this.#node);
   readonly commit: PipelineContext["commit"] = (items, result) => commitRun(this.#session, items, result);
-  declare readonly db: Database;
+  readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
 
   // One accessor for all: a function of its own for each object would give each a shape of its own, ten times as slow.
-  static readonly #db: PropertyDescriptor = {
-    enumerable: true,
-    get(this: Context) {
-      return this.#session.database;
-    },
-  };
   static readonly #request: PropertyDescriptor = {
     enumerable: true,
     get(this: Context) {
@@ -154,7 +150,7 @@ class Context implements PipelineContext {
     this.user = user;
     this.log = log;
     this.requestId = requestId;
-    Object.defineProperty(this, "db", Context.#db);
+    this.db = session.database;
     if (signal !== undefined) this.signal = signal;
     if (request !== undefined) Object.defineProperty(this, "request", Context.#request);
     Object.freeze(this);

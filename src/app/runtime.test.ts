@@ -5,6 +5,7 @@ import { buildServer } from "./server.ts";
 
 const adapters = (closed: string[] = []) => ({
   database: {} as never,
+  databaseFor: () => ({}) as never,
   configRows: { read: async () => [] },
   configStore: {} as never,
   claims: {} as never,

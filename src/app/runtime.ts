@@ -1,3 +1,4 @@
+import type { DatabaseRequest } from "../aws/request-database.ts";
 import type { ParameterReader } from "../aws/ssm.ts";
 import { cacheSettings } from "../config/cache-options.ts";
 import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
@@ -34,6 +35,8 @@ const defaultWaitMs = 10_000;
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
+  /** Makes the `ctx.db` of a request. */
+  databaseFor(request: DatabaseRequest): Database;
   /** The rows as they are stored; requests read them through {@link Runtime.configRows}. */
   readonly configRows: ConfigRowReader;
   /** Where app-boot overrides and the key ring are read from; there where the server names a path or a ring. */

@@ -5,6 +5,7 @@ import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
+import { requestDatabases } from "./request-database.ts";
 import { openParameters } from "./ssm.ts";
 
 /** Opens the adapters of an AWS account, or of the emulator that the environment names. */
@@ -16,6 +17,7 @@ export async function openAwsAdapters(runtime: Runtime, variables: Variables): P
   const parameters = needsParameters ? await openParameters({ endpoint: ssmEndpoint(variables), ...account }) : undefined;
   return {
     database,
+    databaseFor: requestDatabases(database),
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),

@@ -2,7 +2,7 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import type { Database } from "../context/pipeline-context.ts";
-import { requestDatabase } from "./request-database.ts";
+import { type DatabaseRequest, requestDatabases } from "./request-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { pk: "a" } });
 
@@ -12,13 +12,14 @@ function fakeClient() {
   return { client, send };
 }
 
+const requestWith = (signal: AbortSignal | undefined): DatabaseRequest => ({ signal, sessionFor: vi.fn() });
+
 test("a request's database is a document client; without a signal its calls are the client's own", async () => {
   const { client, send } = fakeClient();
-  const db = requestDatabase(client, undefined, { extra: 1 });
+  const db = requestDatabases(client)(requestWith(undefined));
   await db.send(command);
 
   expect(db).toBeInstanceOf(DynamoDBDocumentClient);
-  expect(db.extra).toBe(1);
   expect(send).toHaveBeenCalledExactlyOnceWith(command);
 });
 
@@ -26,7 +27,7 @@ test("each call carries the request's signal, together with one of its own", asy
   const { client, send } = fakeClient();
   const request = new AbortController();
   const own = new AbortController();
-  const db = requestDatabase(client, request.signal, {});
+  const db = requestDatabases(client)(requestWith(request.signal));
   await db.send(command);
   await db.send(command, { abortSignal: own.signal, requestTimeout: 5 });
 
@@ -36,13 +37,13 @@ test("each call carries the request's signal, together with one of its own", asy
   request.abort();
   expect(abortSignal.aborted).toBe(true);
   await expect(
-    requestDatabase(client, new AbortController().signal, {}).send(command, { abortSignal: AbortSignal.abort("own") }),
+    requestDatabases(client)(requestWith(new AbortController().signal)).send(command, { abortSignal: AbortSignal.abort("own") }),
   ).rejects.toBe("own");
 });
 
 test("a call with a callback passes it on", () => {
   const { client, send } = fakeClient();
-  const db = requestDatabase(client, new AbortController().signal, {});
+  const db = requestDatabases(client)(requestWith(new AbortController().signal));
   const callback = () => {};
   db.send(command, callback);
   db.send(command, {}, callback);
@@ -52,7 +53,7 @@ test("a call with a callback passes it on", () => {
 
 test("once the signal is aborted no call starts: the promise or the callback gets the reason", async () => {
   const { client, send } = fakeClient();
-  const db: Database = requestDatabase(client, AbortSignal.abort("gone"), {});
+  const db: Database = requestDatabases(client)(requestWith(AbortSignal.abort("gone")));
 
   await expect(db.send(command)).rejects.toBe("gone");
   expect(await new Promise((resolve) => void db.send(command, resolve))).toBe("gone");

@@ -1,36 +1,62 @@
+import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operator-session.ts";
+import { type ConfigDatabase, configSession } from "../config/resolver.ts";
+import type { RowOwner } from "../config/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 
+/** The request that a database belongs to. */
+export interface DatabaseRequest {
+  readonly signal: AbortSignal | undefined;
+  /** Opens a configuration session on behalf of `owner`. */
+  sessionFor(owner: RowOwner): OperatorSession;
+}
+
+const ownRequest = Symbol("request");
+
+interface RequestDatabase {
+  [ownRequest]: DatabaseRequest;
+}
+
 /**
- * The `ctx.db` of one request: the process's document client, whose `send` carries the
- * request's signal and refuses to start once it is aborted (specification 4.5). It inherits
- * from the client, because the SDK's paginators insist on an instance of it.
+ * Makes the `ctx.db` of each request: the process's document client, whose `send` carries the request's signal and
+ * refuses to start once it is aborted (specification 4.5). It inherits from the client, because the SDK's
+ * paginators insist on an instance of it; what requests have in common is made once.
  */
-export function requestDatabase<Extras extends object>(
-  client: Database,
-  signal: AbortSignal | undefined,
-  extras: Extras,
-): Database & Extras {
-  const database = Object.create(client) as Database & Extras; // safe: it gets `extras` in the next lines
-  Object.assign(database, extras);
-  if (signal === undefined) return database;
+export function requestDatabases(client: Database): (request: DatabaseRequest) => Database {
+  const common = Object.create(client, {
+    send: { value: send },
+    [configSession]: { value: openSession },
+    [operatorSession]: { value: openSession },
+  }) as Database & ConfigDatabase & OperatorDatabase;
+  function RequestDatabase(this: RequestDatabase, request: DatabaseRequest) {
+    this[ownRequest] = request;
+  }
+  RequestDatabase.prototype = common;
+  // Safe: `new` makes an object that inherits from `common`.
+  const Constructor = RequestDatabase as unknown as new (request: DatabaseRequest) => Database;
+  return (request) => new Constructor(request);
+
+  function openSession(this: RequestDatabase, owner: RowOwner): OperatorSession {
+    return this[ownRequest].sessionFor(owner);
+  }
 
   // The SDK's `send` has three overloads, with callbacks among them; they differ in what
   // follows the command only, so the arguments pass through as they are.
-  const send = client.send.bind(client) as (...parameters: unknown[]) => unknown;
-  const sendWithSignal = (command: unknown, first?: unknown, second?: unknown) => {
+  function send(this: RequestDatabase, ...parameters: [command: unknown, first?: unknown, second?: unknown]): unknown {
+    const { signal } = this[ownRequest];
+    const original = client.send.bind(client) as (...parameters: unknown[]) => unknown;
+    if (signal === undefined) return original(...parameters);
+    const [command, first, second] = parameters;
     const options = typeof first === "object" && first !== null ? (first as { abortSignal?: AbortSignal }) : {};
     const callback = typeof first === "function" ? first : second;
     const own = options.abortSignal;
     const abortSignal = own === undefined ? signal : AbortSignal.any([own, signal]);
     if (!abortSignal.aborted) {
       return callback === undefined
-        ? send(command, { ...options, abortSignal })
-        : send(command, { ...options, abortSignal }, callback);
+        ? original(command, { ...options, abortSignal })
+        : original(command, { ...options, abortSignal }, callback);
     }
     if (typeof callback !== "function") return Promise.reject(abortSignal.reason);
     queueMicrotask(() => callback(abortSignal.reason));
     return undefined;
-  };
-  database.send = sendWithSignal as Database["send"]; // safe: it takes what each overload takes
-  return database;
+  }
 }

@@ -23,7 +23,7 @@ export type KeptRows = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
 /** A database that configuration can be operated through: every `ctx.db` is one. */
 export interface OperatorDatabase {
-  readonly [operatorSession]: (owner: RowOwner) => OperatorSession;
+  [operatorSession](owner: RowOwner): OperatorSession;
 }
 
 /** The parts of a `ctx` that the operations use. */
@@ -35,9 +35,9 @@ export type OperatorContext = Pick<PipelineContext, "db" | "user" | "log">;
  * @throws TypeError where `db` is not a `ctx.db`.
  */
 export function openOperatorSession({ db }: OperatorContext, owner: RowOwner): OperatorSession {
-  const open = (db as Partial<OperatorDatabase>)[operatorSession];
-  if (open === undefined) throw new TypeError("ctx.db is not one of keelson's; pass the ctx of a handler or job");
-  return open(owner);
+  const session = (db as Partial<OperatorDatabase>)[operatorSession]?.(owner);
+  if (session === undefined) throw new TypeError("ctx.db is not one of keelson's; pass the ctx of a handler or job");
+  return session;
 }
 
 /** Where the rows of a key are, one a level. */

@@ -31,7 +31,7 @@ export const configSession: unique symbol = Symbol("keelson.configSession");
 
 /** A database that configuration can be read through: every `ctx.db` is one. */
 export interface ConfigDatabase {
-  readonly [configSession]: (caller: RowOwner) => ConfigSession;
+  [configSession](caller: RowOwner): ConfigSession;
 }
 
 /** Resolves configuration keys to values (specification 4.1). */

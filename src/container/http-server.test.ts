@@ -118,6 +118,7 @@ async function serving(options: Parameters<typeof createHttpServer>[1] = {}, aut
     write: (line) => void logs.push(JSON.parse(line)),
     openAdapters: async () => ({
       database: {} as never,
+      databaseFor: () => ({}) as never,
       configRows: { read: async () => [] },
       configStore: {} as never,
       claims: {} as never,

@@ -26,20 +26,16 @@ export interface Performance
   readonly head: boolean;
 }
 
-/** Runs a handler and makes a response of what it returns; a write that was done before gives its answer again. */
-export async function perform(scope: RequestScope, performance: Performance): Promise<HttpResponse> {
+/** Runs a query, and returns its result or a promise of it. */
+export function runQuery(scope: RequestScope, adapters: Adapters, performance: Performance): unknown {
   const { runtime, requestId } = scope;
-  const opened = runtime.adapters();
-  const adapters = opened instanceof Promise ? await opened : opened;
-  if (performance.declaration.kind === "write") return performWrite(scope, adapters, performance);
-  const { declaration, user, signal, request, input, head } = performance;
-  const { environment } = runtime;
+  const { declaration, user, signal, request, input } = performance;
   const ctx = createContext(runtime, adapters, { requestId, user, handler: declaration.name, signal, request });
-  const result = await invoke(declaration, ctx, input, environment);
-  return toResponse(result, { kind: "query", head, development: environment === "development" });
+  return invoke(declaration, ctx, input, runtime.environment);
 }
 
-async function performWrite(scope: RequestScope, adapters: Adapters, performance: Performance): Promise<HttpResponse> {
+/** Runs a write and makes a response of what it returns; one that was done before gives its answer again. */
+export async function runWrite(scope: RequestScope, adapters: Adapters, performance: Performance): Promise<HttpResponse> {
   const { runtime, requestId } = scope;
   const { declaration, user, signal, request, input, head, headers } = performance;
   const { environment } = runtime;

@@ -13,8 +13,9 @@ import { corsHeaders, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
 import { readInput } from "./input.ts";
 import type { HttpRequest, HttpResponse } from "./message.ts";
-import { perform } from "./perform.ts";
+import { runQuery, runWrite } from "./perform.ts";
 import { requestView } from "./request-view.ts";
+import { toResponse } from "./response.ts";
 import type { RouteTable } from "./route-table.ts";
 
 const defaultBodyBytes = 1_048_576;
@@ -27,7 +28,7 @@ export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promi
   return runInScope(runtime, request, async (scope) => {
     let response: HttpResponse;
     try {
-      response = await answer(scope, request, runtime.routes);
+      response = await answer(scope, request, runtime.routes, (given) => given);
     } catch (error) {
       response = fail(scope, request, error);
     }
@@ -39,12 +40,15 @@ export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promi
 /**
  * Answers a request inside its scope. The order is fixed: route, body limits, authentication,
  * access, input validation, handler.
+ *
+ * @param shape - makes the host's own answer of a response
  */
-export async function answer(
+export async function answer<Answer>(
   scope: RequestScope,
   request: HttpRequest,
   routes: RouteTable<HandlerDeclaration>,
-): Promise<HttpResponse> {
+  shape: (response: HttpResponse) => Answer | Promise<Answer>,
+): Promise<Answer> {
   if (request.refusal !== undefined) throw request.refusal;
   const { runtime } = scope;
   const { basePath = "", limits, cors } = runtime.server.options;
@@ -60,7 +64,7 @@ export async function answer(
       });
     case "options": {
       const granted = cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
-      return { status: 204, headers: { allow: match.allow, ...granted }, cookies: [], body: undefined };
+      return shape({ status: 204, headers: { allow: match.allow, ...granted }, cookies: [], body: undefined });
     }
     case "found":
   }
@@ -89,8 +93,12 @@ export async function answer(
   const { signal, headers, deadlineMs, assertFits } = request;
   const view = () => requestView(request, bytes);
   const facts = { declaration, user, input, headers, head, signal, deadlineMs, assertFits, request: view };
-  const response = await perform(scope, facts);
-  return response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response;
+  const opened = runtime.adapters();
+  const adapters = opened instanceof Promise ? await opened : opened;
+  if (declaration.kind === "write") return shape(await runWrite(scope, adapters, facts));
+  const result = await runQuery(scope, adapters, facts);
+  const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
+  return shape(response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response);
 }
 
 /** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */

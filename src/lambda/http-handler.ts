@@ -72,7 +72,7 @@ function httpFunction<Event extends LambdaHttpEvent>(
   server: Server,
   routes: (runtime: Runtime) => RouteTable<HandlerDeclaration>,
 ): LambdaHttpHandler<Event> {
-  const handler = async (event: Event): Promise<LambdaHttpResult<Event>> => {
+  const handler = (event: Event): Promise<LambdaHttpResult<Event>> => {
     // Safe: the execution mode below opened the scope that this runs in.
     const scope = ambientStore() as RequestScope;
     const shape = shapeOf(event);
@@ -85,9 +85,12 @@ function httpFunction<Event extends LambdaHttpEvent>(
           event,
         });
     }
-    const given = toAnswer(await answer(scope, request, routes(scope.runtime)), shape.maxResultBytes);
     // Safe: the shape is the event's, and so is its result.
-    return inBetween(given instanceof Promise ? await given : given, scope, { shape, event }) as LambdaHttpResult<Event>;
+    const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event }) as LambdaHttpResult<Event>;
+    return answer(scope, request, routes(scope.runtime), (response) => {
+      const given = toAnswer(response, shape.maxResultBytes);
+      return given instanceof Promise ? given.then(written) : written(given);
+    });
   };
   prepareLambda(server);
   return middy<Event, LambdaHttpResult<Event>>({ executionMode: scopeMode(() => lambdaRuntime(server), eventCodec) }).handler(

@@ -75,7 +75,8 @@ export function membersText(
     const value = readMember(source, name);
     if (value === undefined) continue;
     const member = redaction.member(name);
-    const { json } = shownName === undefined ? member : redaction.member(shownName(name));
+    const shown = shownName === undefined ? name : shownName(name);
+    const { json } = shown === name ? member : redaction.member(shown);
     walk.left -= json.length;
     const next = stepInto(position, name);
     const isSecret = member.secret || endsPath(next) || (name === "value" && isNamedSecret(source, redaction));

@@ -6,70 +6,82 @@ export interface Deadline {
   readonly leftMs: number;
   /** Aborts when the time is over; its reason is the 504 that is answered. */
   readonly signal: AbortSignal;
-  /**
-   * Runs `work` until the time is over, and no longer: then it throws a FrameworkError `timeout`.
-   * What `work` comes to later goes to `late` and nowhere else.
-   */
-  race<Result>(work: () => Promise<Result>, late: Late): Promise<Result>;
 }
 
-/** Is told that work was given up on, and then what it threw, if it throws. */
+/** Is told that the time is over. */
 export interface Late {
-  /** Runs `work` as part of the invocation: a timer would run it as part of another. */
-  within(work: () => void): void;
-  abandoned(afterMs: number): void;
-  failed(error: unknown): void;
+  /**
+   * @param afterMs - how long the invocation had, in milliseconds
+   * @param abort - aborts the signal; what listens then runs at once, so it is for the invocation's own scope to call
+   */
+  timedOut(timeout: FrameworkError, afterMs: number, abort: () => void): void;
 }
 
 /** The deadlines of one function. */
 export interface Deadlines {
   /** The deadline of an invocation; `undefined` where its context knows no time, as in tests. */
   of(context: unknown): Deadline | undefined;
+  /** From here until `leave` the time counts. */
+  enter(deadline: Deadline, late: Late): void;
+  /** Ends it, and tells whether the time was over before. */
+  leave(deadline: Deadline): boolean;
 }
 
-interface Waiting {
+/** A deadline, and those before and after it: the first follows the last, which is the cheapest way to come and go. */
+interface Linked extends Deadline {
+  readonly delayMs: number;
   readonly dueMs: number;
-  end(): void;
+  readonly controller: AbortController;
+  late: Late | undefined;
+  before: Linked | undefined;
+  after: Linked | undefined;
 }
 
 /** What is left for the answer's own way, in milliseconds. */
 const marginMs = 50;
-const longestTimerMs = 2_147_483_647;
+/** How often the timer looks, at least: so long may it hold a process in which nothing is under way any more. */
+const lookMs = 500;
 
 /**
- * Creates the deadlines of one function. They share a timer, which is set anew only for one that is due earlier: a
- * timer of its own for each invocation was a quarter of its time (`wrapped-no-log` in `bench/results.json`). It
- * keeps the process running while an invocation is under way, and only then.
+ * Creates the deadlines of one function. They share a timer, which an invocation neither sets nor clears unless it is
+ * due first: either, for each invocation, was a tenth to a quarter of its time (`wrapped-no-log` in
+ * `bench/results.json`), and so was a Set of them, which V8 makes anew whenever it becomes empty. The timer keeps
+ * the process running while an invocation is under way.
  */
 export function createDeadlines(): Deadlines {
-  const waiting = new Set<Waiting>();
+  let first: Linked | undefined;
   let timer: NodeJS.Timeout | undefined;
   let timerDueMs = 0;
 
   const arm = (dueMs: number) => {
     clearTimeout(timer);
-    timerDueMs = dueMs;
-    timer = setTimeout(fire, Math.min(Math.max(dueMs - Date.now(), 0), longestTimerMs));
+    const nowMs = Date.now();
+    timerDueMs = Math.min(Math.max(dueMs, nowMs), nowMs + lookMs);
+    timer = setTimeout(look, timerDueMs - nowMs);
   };
-  const fire = () => {
+  const look = () => {
     timer = undefined;
     const nowMs = Date.now();
-    for (const one of waiting) {
-      if (one.dueMs > nowMs) continue;
-      waiting.delete(one);
-      one.end();
+    let nextMs = Number.POSITIVE_INFINITY;
+    const due: Linked[] = [];
+    for (let one = first; one !== undefined; one = one.after) {
+      if (one.dueMs <= nowMs) due.push(one);
+      else nextMs = Math.min(nextMs, one.dueMs);
     }
-    if (waiting.size > 0) arm(Math.min(...Array.from(waiting, ({ dueMs }) => dueMs)));
+    if (nextMs < Number.POSITIVE_INFINITY) arm(nextMs);
+    for (const one of due) {
+      unlink(one);
+      const timeout = new FrameworkError("timeout", "The request took too long");
+      one.late?.timedOut(timeout, one.delayMs, () => one.controller.abort(timeout));
+    }
   };
-  const enter = (one: Waiting) => {
-    waiting.add(one);
-    if (timer === undefined || one.dueMs < timerDueMs) arm(one.dueMs);
-    else if (waiting.size === 1) timer.ref();
+  const unlink = (one: Linked) => {
+    if (one.before !== undefined) one.before.after = one.after;
+    else if (first === one) first = one.after;
+    if (one.after !== undefined) one.after.before = one.before;
+    one.before = undefined;
+    one.after = undefined;
   };
-  const leave = (one: Waiting) => {
-    if (waiting.delete(one) && waiting.size === 0) timer?.unref();
-  };
-
   return {
     of: (context) => {
       const { getRemainingTimeInMillis: remaining } = (context ?? {}) as { getRemainingTimeInMillis?: unknown };
@@ -78,35 +90,22 @@ export function createDeadlines(): Deadlines {
       if (typeof leftMs !== "number" || !Number.isFinite(leftMs)) return undefined;
       const delayMs = Math.max(leftMs - marginMs, 0);
       const controller = new AbortController();
-      return {
-        leftMs,
-        signal: controller.signal,
-        race: (work, late) =>
-          new Promise((resolve, reject) => {
-            const one: Waiting = {
-              dueMs: Date.now() + delayMs,
-              end: () =>
-                late.within(() => {
-                  const timeout = new FrameworkError("timeout", "The request took too long");
-                  late.abandoned(delayMs);
-                  controller.abort(timeout);
-                  reject(timeout);
-                }),
-            };
-            enter(one);
-            work().then(
-              (result) => {
-                leave(one);
-                resolve(result);
-              },
-              (error: unknown) => {
-                leave(one);
-                if (controller.signal.aborted) late.failed(error);
-                else reject(error);
-              },
-            );
-          }),
-      };
+      const dueMs = Date.now() + delayMs;
+      const { signal } = controller;
+      const one: Linked = { leftMs, delayMs, dueMs, signal, controller, late: undefined, before: undefined, after: undefined };
+      return one;
+    },
+    enter: (deadline, late) => {
+      const one = deadline as Linked; // safe, here and below: `of` made it
+      one.late = late;
+      one.after = first;
+      if (first !== undefined) first.before = one;
+      first = one;
+      if (timer === undefined || one.dueMs < timerDueMs) arm(one.dueMs);
+    },
+    leave: (deadline) => {
+      unlink(deadline as Linked);
+      return deadline.signal.aborted;
     },
   };
 }

@@ -2,7 +2,7 @@ import type middy from "@middy/core";
 import type { Runtime } from "../app/runtime.ts";
 import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
-import { createDeadlines, type Deadline, type Late } from "./deadline.ts";
+import { createDeadlines, type Late } from "./deadline.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
@@ -78,34 +78,6 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     const deadlines = createDeadlines();
     plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
-    const answer = async (
-      scope: RequestScope,
-      facts: Facts,
-      deadline: Deadline | undefined,
-      event: Event,
-      context: unknown,
-    ): Promise<Result> => {
-      scope.hasMiddlewares = codec.isDirect !== true || befores.length + afters.length + onErrors.length > 0;
-      // Safe, here and below: Middy's own types promise the handler's result type.
-      const run = (): Promise<Result> => {
-        if (!scope.hasMiddlewares) return (handler as Direct)(event, context) as Promise<Result>;
-        if (codec.around === undefined) return runAll(event, context, befores) as Promise<Result>;
-        const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
-        const { description: claim, befores: others } = takeDescription(befores);
-        return codec.around(scope, facts, {
-          context: own,
-          claim,
-          run: () => runAll(event, own, others) as Promise<Result>,
-        });
-      };
-      let result: Result;
-      try {
-        result = await (deadline === undefined ? run() : deadline.race(run, lateIn(scope)));
-      } catch (error) {
-        result = codec.fail(error, scope, facts);
-      }
-      return codec.finish(result, scope, facts);
-    };
     const runAll = async (event: Event, context: unknown, befores: unknown[]): Promise<unknown> => {
       const request = middyRequest(event, context);
       plugin.requestStart(request);
@@ -115,17 +87,45 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         await plugin.requestEnd(request);
       }
     };
-    const keelsonHandler = (event: Event, context: unknown): Promise<Result> => {
-      try {
+    // Safe, here and below: Middy's own types promise the handler's result type.
+    const run = (scope: RequestScope, facts: Facts, event: Event, context: unknown): Promise<Result> => {
+      scope.hasMiddlewares = codec.isDirect !== true || befores.length + afters.length + onErrors.length > 0;
+      if (!scope.hasMiddlewares) return (handler as Direct)(event, context) as Promise<Result>;
+      if (codec.around === undefined) return runAll(event, context, befores) as Promise<Result>;
+      const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
+      const { description: claim, befores: others } = takeDescription(befores);
+      return codec.around(scope, facts, {
+        context: own,
+        claim,
+        run: () => runAll(event, own, others) as Promise<Result>,
+      });
+    };
+    const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
+      // One promise that the run settles or its deadline: a race of two would take three more.
+      new Promise((resolve, reject) => {
         const deadline = deadlines.of(context);
         const bound = runtime();
         const deadlineMs = deadline === undefined ? undefined : bound.clock.now() + deadline.leftMs;
         const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs });
-        return runInScope(bound, facts, (scope) => answer(scope, facts, deadline, event, context));
-      } catch (error) {
-        return Promise.reject(error);
-      }
-    };
+        void runInScope(bound, facts, async (scope) => {
+          const answerError = (error: unknown) => {
+            try {
+              resolve(codec.finish(codec.fail(error, scope, facts), scope, facts));
+            } catch (thrown) {
+              reject(thrown);
+            }
+          };
+          try {
+            const running = run(scope, facts, event, context);
+            if (deadline !== undefined) deadlines.enter(deadline, lateIn(scope, answerError));
+            const result = await running;
+            if (deadline === undefined || !deadlines.leave(deadline)) resolve(codec.finish(result, scope, facts));
+          } catch (error) {
+            if (deadline === undefined || !deadlines.leave(deadline)) answerError(error);
+            else logLate(scope, error);
+          }
+        });
+      });
     keelsonHandler.handler = (replacement: unknown) => {
       handler = replacement;
       return keelsonHandler;
@@ -136,13 +136,18 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   return mode as unknown as ExecutionMode;
 }
 
-function lateIn(scope: RequestScope): Late {
+function lateIn(scope: RequestScope, answerError: (error: unknown) => void): Late {
   return {
-    within: (work) => runWithStore(scope, work),
-    abandoned: (afterMs) => scope.log.warn("handler.abandoned", { afterMs }),
-    failed: (error) => {
-      const { data } = describeError(error, { requestId: scope.requestId, environment: "production" }).log;
-      scope.log.debug("handler.failed_late", data);
-    },
+    timedOut: (timeout, afterMs, abort) =>
+      runWithStore(scope, () => {
+        scope.log.warn("handler.abandoned", { afterMs });
+        abort();
+        answerError(timeout);
+      }),
   };
+}
+
+function logLate(scope: RequestScope, error: unknown): void {
+  const { data } = describeError(error, { requestId: scope.requestId, environment: "production" }).log;
+  scope.log.debug("handler.failed_late", data);
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { createContext } from "../app/context.ts";
-import { acceptInput, invoke } from "../app/invoke.ts";
+import { acceptInput } from "../app/invoke.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { configTable } from "../app/table.ts";
@@ -17,7 +17,7 @@ import type { PipelineContext } from "../context/pipeline-context.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import type { HttpResponse } from "../http/message.ts";
-import { perform } from "../http/perform.ts";
+import { runQuery, runWrite } from "../http/perform.ts";
 import { isReply } from "../http/reply.ts";
 import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
@@ -210,12 +210,10 @@ function call(
       throw new AccessDeniedError(describeRule(access));
     }
     const accepted = await acceptInput(declaration, input ?? {});
-    if (declaration.kind === "write") {
-      const facts = { declaration, user, input: accepted, headers, head: false, signal: undefined, request: undefined };
-      return bodyOf(await perform(scope, facts));
-    }
-    const ctx = createContext(runtime, await runtime.adapters(), { requestId: scope.requestId, user, handler: name });
-    const result = await invoke(declaration, ctx, accepted, runtime.environment);
+    const facts = { declaration, user, input: accepted, headers, head: false, signal: undefined, request: undefined };
+    const adapters = await runtime.adapters();
+    if (declaration.kind === "write") return bodyOf(await runWrite(scope, adapters, facts));
+    const result = await runQuery(scope, adapters, facts);
     return isReply(result) ? result.body : result;
   });
 }
