@@ -10,7 +10,15 @@ import { parseForm } from "./query.ts";
 const bytes = (text: string) => new TextEncoder().encode(text);
 const json = "application/json";
 const read = (parts: Partial<Parameters<typeof readInput>[0]>) =>
-  readInput({ params: {}, query: "", contentType: json, bytes: bytes(""), kind: "json", method: "POST", ...parts });
+  readInput({
+    query: "",
+    contentType: json,
+    bytes: bytes(""),
+    kind: "json",
+    method: "POST",
+    ...parts,
+    params: Object.assign(Object.create(null), parts.params),
+  });
 
 describe("the input of a request", () => {
   test("is path, query and body in one object without a prototype", () => {

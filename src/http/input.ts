@@ -6,7 +6,8 @@ import { parseForm } from "./query.ts";
 
 /** The parts of a request that its input is read from. */
 export interface InputParts {
-  readonly params: Readonly<Record<string, string>>;
+  /** Prototype-free, and for the input alone: it becomes the input. */
+  readonly params: Record<string, unknown>;
   readonly query: string;
   readonly contentType: string | undefined;
   readonly bytes: Uint8Array;
@@ -16,14 +17,15 @@ export interface InputParts {
 }
 
 /**
- * Reads the input of a request: path, query and body in one prototype-free object. JSON that is
- * no object, text and bytes arrive as `body`.
+ * Reads the input of a request: path, query and body in one prototype-free object, which is that of the path with
+ * more in it. JSON that is no object, text and bytes arrive as `body`.
  *
  * @throws ValidationError naming each field that comes from two sources; FrameworkError for a
  * query or a body that cannot be parsed.
  */
-export function readInput({ params, query, contentType, bytes, kind, method }: InputParts): Record<string, unknown> {
-  const input: Record<string, unknown> = Object.create(null);
+export function readInput({ params: input, query, contentType, bytes, kind, method }: InputParts): Record<string, unknown> {
+  const isBodiless = method === "GET" || method === "HEAD";
+  if (query === "" && isBodiless) return input;
   const twice: FieldError[] = [];
   const add = (source: Readonly<Record<string, unknown>>) => {
     for (const name of Object.keys(source)) {
@@ -31,9 +33,8 @@ export function readInput({ params, query, contentType, bytes, kind, method }: I
       else input[name] = source[name];
     }
   };
-  add(params);
   if (query !== "") add(parseForm(query, "query"));
-  const body = method === "GET" || method === "HEAD" ? undefined : parseBody(kind, contentType, bytes);
+  const body = isBodiless ? undefined : parseBody(kind, contentType, bytes);
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
   return input;

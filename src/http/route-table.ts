@@ -11,8 +11,8 @@ export type RouteMatch<Target> =
   | {
       readonly kind: "found";
       readonly target: Target;
-      /** Prototype-free, decoded once. */
-      readonly params: Readonly<Record<string, string>>;
+      /** Prototype-free, decoded once, made for this request alone. */
+      readonly params: Record<string, string>;
       /** A HEAD request, answered as GET without a body. */
       readonly head: boolean;
     }
