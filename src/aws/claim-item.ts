@@ -23,8 +23,8 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
   };
 }
 
-/** The key of an item. */
-export function itemKey({ partition, sort }: ClaimKey): { readonly pk: string; readonly sk: string } {
+/** The key of an item in the table of keelson's own. */
+export function ownItemKey({ partition, sort }: ClaimKey): Readonly<Record<string, string>> {
   return { pk: partition, sk: sort };
 }
 
@@ -48,7 +48,8 @@ export function claimOf(item: Item): ClaimRecord {
     ...(fingerprint === undefined ? {} : { fingerprint }),
   };
   if (item["status"]?.S !== "COMPLETED") {
-    return { status: "INPROGRESS", ...common, leaseUntilMs: Number(item["in_progress_expiration"]?.N ?? 0) };
+    const leaseUntilMs = Number(item["in_progress_expiration"]?.N ?? common.expiresAt * 1000);
+    return { status: "INPROGRESS", ...common, leaseUntilMs };
   }
   const data = item["data"]?.B;
   const parts = item["parts"]?.N;

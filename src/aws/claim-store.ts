@@ -2,7 +2,7 @@ import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../context/pipeline-context.ts";
 import { skewMs } from "../once/claim.ts";
 import type { ClaimCommit, ClaimKey, ClaimStore } from "../once/claim-store.ts";
-import { claimAttributes, claimOf, type Item, itemKey, marshalled } from "./claim-item.ts";
+import { claimAttributes, claimOf, type Item, marshalled, ownItemKey } from "./claim-item.ts";
 
 /** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
 const partsPerRead = 25;
@@ -11,12 +11,17 @@ const free = [
   "attribute_not_exists(#status)",
   "(#status = :completed AND expiration <= :nowSeconds)",
   "(#status = :inProgress AND in_progress_expiration < :leasedUntil)",
+  // As Powertools leaves them where it knows no Lambda context.
+  "(#status = :inProgress AND attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
 ].join(" OR ");
 const names = { "#status": "status" };
 const ownedNames = { "#owner": "owner", "#status": "status" };
 
+/** The key of an item, as its table has it. */
+type ItemKey = (key: ClaimKey) => Readonly<Record<string, string>>;
+
 /** Claims in DynamoDB. The conditions are what `judge` says: TTL deletes days later, so every expiry is looked at. */
-export function dynamoClaimStore(database: Database, tableName: string): ClaimStore {
+export function dynamoClaimStore(database: Database, tableName: string, itemKey: ItemKey = ownItemKey): ClaimStore {
   const read: ClaimStore["read"] = async (key) => {
     const { GetItemCommand } = await sdk();
     const command = new GetItemCommand({ TableName: tableName, Key: marshalled(itemKey(key)), ConsistentRead: true });
@@ -37,6 +42,7 @@ export function dynamoClaimStore(database: Database, tableName: string): ClaimSt
           ":inProgress": "INPROGRESS",
           ":nowSeconds": Math.floor(nowMs / 1000),
           ":leasedUntil": nowMs - skewMs,
+          ":leasedUntilSeconds": (nowMs - skewMs) / 1000,
         }),
         ReturnValuesOnConditionCheckFailure: "ALL_OLD",
       });
@@ -93,7 +99,7 @@ export function dynamoClaimStore(database: Database, tableName: string): ClaimSt
     },
     commit: async ({ items, token, completed }) => {
       const { TransactWriteCommand } = await sdk();
-      const own = completed === undefined ? [] : [{ Put: completion(tableName, completed) }];
+      const own = completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }];
       // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
       const TransactItems = [...items, ...own] as NonNullable<TransactWriteCommandInput["TransactItems"]>;
       try {
@@ -141,7 +147,7 @@ function sdk() {
 }
 
 /** The record once it is completed, conditional on its owner. */
-function completion(tableName: string, { key, claim }: NonNullable<ClaimCommit["completed"]>) {
+function completion(tableName: string, itemKey: ItemKey, { key, claim }: NonNullable<ClaimCommit["completed"]>) {
   return {
     TableName: tableName,
     Item: { ...itemKey(key), ...claimAttributes(claim) },

@@ -12,6 +12,7 @@ export {
 export {
   BatchGetCommand,
   DynamoDBDocumentClient,
+  GetCommand,
   QueryCommand,
   ScanCommand,
   TransactWriteCommand,

@@ -77,16 +77,24 @@ export function takenClaim(
   };
 }
 
+/** What a claim is completed with. */
+export interface CompletionOptions {
+  readonly result?: StoredResult | undefined;
+  readonly fingerprint?: string | undefined;
+  /** How long it is remembered, in milliseconds. Default {@link keptMs}. */
+  readonly keptMs?: number;
+}
+
 /** The claim once its work is done. */
 export function completedClaim(
   owner: string,
   nowMs: number,
-  { result, fingerprint }: { readonly result?: StoredResult | undefined; readonly fingerprint?: string | undefined } = {},
+  { result, fingerprint, keptMs: ownMs }: CompletionOptions = {},
 ): CompletedClaim {
   return {
     status: "COMPLETED",
     owner,
-    expiresAt: expiry(nowMs),
+    expiresAt: expiry(nowMs, ownMs),
     ...(fingerprint === undefined ? {} : { fingerprint }),
     ...(result === undefined ? {} : { result }),
   };
@@ -98,6 +106,6 @@ export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number 
 }
 
 /** When something that ended at `ms` is forgotten, in seconds since the epoch. */
-export function expiry(ms: number): number {
-  return Math.ceil((ms + keptMs) / 1000);
+export function expiry(ms: number, forMs: number = keptMs): number {
+  return Math.ceil((ms + forMs) / 1000);
 }

@@ -6,6 +6,7 @@ import {
   completedClaim,
   expiry,
   judge,
+  keptMs,
   leaseEnd,
   leaseMs,
   type StoredResult,
@@ -19,6 +20,8 @@ export interface ClaimsOptions {
   readonly clock: Clock;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
+  /** How long a completed claim is remembered, in milliseconds. Default 300,000 (specification 3.2). */
+  readonly keptMs?: () => number;
 }
 
 /** Timers of claims. */
@@ -84,7 +87,8 @@ const renewMs = leaseMs / 3;
 const [shortestPollMs, longestPollMs] = [40, 500];
 
 /** Creates {@link Claims} over a store. */
-export function createClaims({ store, clock, schedule = processSchedule, newOwner = randomOwner }: ClaimsOptions): Claims {
+export function createClaims(options: ClaimsOptions): Claims {
+  const { store, clock, schedule = processSchedule, newOwner = randomOwner, keptMs: kept = () => keptMs } = options;
   return {
     take: async (key, { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop }) => {
       const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
@@ -112,7 +116,11 @@ export function createClaims({ store, clock, schedule = processSchedule, newOwne
         if (verdict === "done" && isOther(record)) return { kind: "other" };
         if (verdict === "done") return { kind: "done", record: record as CompletedClaim, hasWaited }; // safe: nothing else is done
         if (verdict === "mine") {
-          return { kind: "taken", claim: hold({ store, clock, schedule }, { key, owner, fingerprint, deadlineMs }), hasWaited };
+          return {
+            kind: "taken",
+            claim: hold({ store, clock, schedule, kept }, { key, owner, fingerprint, deadlineMs }),
+            hasWaited,
+          };
         }
       }
     },
@@ -123,6 +131,13 @@ function leaseOf(record: ClaimRecord): number {
   return (record as ClaimInProgress).leaseUntilMs; // safe: only a claim in progress is running
 }
 
+interface HoldingParts {
+  readonly store: ClaimStore;
+  readonly clock: Clock;
+  readonly schedule: ClaimSchedule;
+  readonly kept: () => number;
+}
+
 interface Holding {
   readonly key: ClaimKey;
   readonly owner: string;
@@ -130,10 +145,7 @@ interface Holding {
   readonly deadlineMs: number | undefined;
 }
 
-function hold(
-  { store, clock, schedule }: { readonly store: ClaimStore; readonly clock: Clock; readonly schedule: ClaimSchedule },
-  { key, owner, fingerprint, deadlineMs }: Holding,
-): Claim {
+function hold({ store, clock, schedule, kept }: HoldingParts, { key, owner, fingerprint, deadlineMs }: Holding): Claim {
   let isLost = false;
   let isPaused = false;
   const stopRenewing = schedule.repeat(renewMs, () => {
@@ -156,7 +168,7 @@ function hold(
     },
     complete: async (result) => {
       stopRenewing();
-      const attempt = () => store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint }));
+      const attempt = () => store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, keptMs: kept() }));
       // A lost answer leaves the record as it was wanted, owner and all: the second attempt finds its owner.
       const isOurs = await attempt().catch(attempt);
       noteRenewal(isOurs);

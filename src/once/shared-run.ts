@@ -50,10 +50,8 @@ export function createSharedRun(
     outcome,
     join: async (caller, { waitMs, draining }) => {
       caller?.throwIfAborted();
-      if (controller.signal.aborted) {
-        await outcome.catch(() => undefined);
-        return "again";
-      }
+      // Its callers are gone: what it comes to is nobody's answer, but the claim is its own until then.
+      const isAbandoned = controller.signal.aborted;
       const leaveTwin = enter(caller);
       let end: (value: "late") => void = () => {};
       const late = new Promise<"late">((resolve) => {
@@ -65,11 +63,13 @@ export function createSharedRun(
       draining.addEventListener("abort", stop);
       try {
         if (draining.aborted) return "late";
-        const ended = await Promise.race([outcome, late]);
+        const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
+        const ended = await Promise.race([settled, late]);
         if (ended === "late") {
           caller?.throwIfAborted();
           return "late";
         }
+        if (ended === "again") return "again";
         const { answer } = ended;
         return answer.cookies.length > 0 ? "again" : replayOf(answer, replayedHeaders);
       } finally {
@@ -80,4 +80,8 @@ export function createSharedRun(
       }
     },
   };
+}
+
+function abandoned(): "again" {
+  return "again";
 }
