@@ -1,8 +1,14 @@
 import type { ParameterReader } from "../aws/ssm.ts";
 import type { Database } from "../context/pipeline-context.ts";
+import { CrashError } from "./crash-error.ts";
 
 /** What goes wrong at an armed call. */
 export interface Fault {
+  /**
+   * The process ends at once: what is under way fails with a {@link CrashError}, and all that it held in memory is
+   * forgotten. The stores stay. The next request meets a new process.
+   */
+  crash(): void;
   /** The call fails with an error of this name, as the SDK reports it after its retries. */
   fail(name: string): void;
   /** The call is held up for `ms` milliseconds. */
@@ -32,13 +38,16 @@ export interface CallWatch {
   /** So far, by operation. */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
-  /** Watches a client of the SDK from now on. */
-  watch(client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">): void;
+  /** The same in the order in which they began. */
+  readonly sequence: readonly string[];
+  /** Watches a client of the SDK from now on; once `life` is aborted no call of it gets through. */
+  watch(client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">, life: AbortSignal): void;
 }
 
-/** Watches the calls of clients: counts them by operation, and lets armed faults happen. */
-export function createCallWatch(): CallWatch {
+/** Watches the calls of clients: counts them by operation, and lets armed faults happen. `crash` ends the process. */
+export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
+  const sequence: string[] = [];
   const armed: Armed[] = [];
   const fire = async (moment: Armed["moment"], operation: string, call: number) => {
     const due = armed.filter((fault) => fault.moment === moment && fault.operation === operation && fault.call === call);
@@ -47,15 +56,19 @@ export function createCallWatch(): CallWatch {
       await fault.act();
     }
   };
-  const watch: CallWatch["watch"] = ({ middlewareStack }) => {
+  const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
     // Safe: whatever the client, a command passes through unchanged.
     (middlewareStack as Database["middlewareStack"]).add(
       (next, context) => async (parameters) => {
+        life.throwIfAborted();
         const operation = String(context["commandName"]).replace(/Command$/, "");
+        sequence.push(operation);
         const call = (calls[operation] ?? 0) + 1;
         calls[operation] = call;
         await fire("before", operation, call);
+        life.throwIfAborted(); // it may have crashed while the call was held up, and while it was under way
         const output = await next(parameters);
+        life.throwIfAborted();
         await fire("after", operation, call);
         return output;
       },
@@ -66,6 +79,11 @@ export function createCallWatch(): CallWatch {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
     const add = (act: Armed["act"]) => void armed.push({ moment, operation, call: (calls[operation] ?? 0) + n, act });
     return {
+      crash: () =>
+        add(() => {
+          crash();
+          return Promise.reject(new CrashError());
+        }),
       fail: (name: string) => add(() => Promise.reject(Object.assign(new Error(`${name} (armed by the test)`), { name }))),
       delay: (ms: number) => add(() => new Promise((resolve) => setTimeout(resolve, ms))),
       loseAnswer: () => {
@@ -79,5 +97,5 @@ export function createCallWatch(): CallWatch {
       },
     };
   };
-  return { calls, watch, faults: { before: arm("before"), after: arm("after") } };
+  return { calls, sequence, watch, faults: { before: arm("before"), after: arm("after") } };
 }

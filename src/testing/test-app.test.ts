@@ -144,7 +144,7 @@ describe("a test app", () => {
     });
     await expect(app.call("notes.note.create", { text: "a" })).rejects.toMatchObject({ status: 401 });
     expect(await app.call("notes.limit.show")).toEqual({ limit: 0 });
-    expect(() => app.call("notes.no.handler")).toThrow(/no feature of this server declares/);
+    await expect(app.call("notes.no.handler")).rejects.toThrow(/no feature of this server declares/);
   });
 
   test("reads rows that the test wrote, at every scope, and counts the calls", async () => {

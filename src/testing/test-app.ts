@@ -1,18 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { createContext } from "../app/context.ts";
 import { acceptInput } from "../app/invoke.ts";
-import { createRuntime, type Runtime } from "../app/runtime.ts";
+import type { Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { configTable } from "../app/table.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import type { ConfigScope } from "../config/declaration.ts";
 import { systemPartition, tenantPartition, userPartition } from "../config/rows.ts";
-import { openChecked } from "../container/adapters.ts";
-import { createHttpServer } from "../container/http-server.ts";
-import { closeResources } from "../container/shutdown.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
@@ -26,6 +21,7 @@ import { identify, nameHandler, runInScope } from "../middleware/scope.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import { putParameters } from "./test-parameters.ts";
+import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
 
 /** Who calls, in a test. */
 export interface Caller {
@@ -99,10 +95,21 @@ export interface TestAppOptions {
  * const app = await startTestApp(server);
  * const response = await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } });
  */
-export async function startTestApp(
+export async function startTestApp(server: Server, options: TestAppOptions = {}): Promise<TestApp> {
+  return (await startWatchedApp(server, options)).app;
+}
+
+/** A test app, and its calls in their order. */
+export interface WatchedApp {
+  readonly app: TestApp;
+  readonly sequence: readonly string[];
+}
+
+/** The same, for the crash kit. */
+export async function startWatchedApp(
   server: Server,
-  { parameters = {}, secureParameters = {} }: TestAppOptions = {},
-): Promise<TestApp> {
+  { parameters = {}, secureParameters = {} }: TestAppOptions,
+): Promise<WatchedApp> {
   const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
   try {
     await putParameters(stack, parameters, "String");
@@ -114,42 +121,37 @@ export async function startTestApp(
   }
 }
 
-async function startOn(stack: EmbeddedStack, server: Server): Promise<TestApp> {
-  const state = serverInternals(server);
+async function startOn(stack: EmbeddedStack, server: Server): Promise<WatchedApp> {
   const clock = createTestClock();
   const logs: Record<string, unknown>[] = [];
-  const secret = state.options.auth?.secret ?? randomBytes(32).toString("base64url");
-  const { jwks: _replaced, ...auth } = { ...state.options.auth, secret };
-  const { calls, faults, watch } = createCallWatch();
+  const options = serverInternals(server).options.auth;
+  const secret = options?.secret ?? randomBytes(32).toString("base64url");
+  const { jwks: _replaced, ...auth } = { ...options, secret };
+  const { calls, sequence, faults, watch } = createCallWatch(() => crash());
   const variables = { LOG_LEVEL: "debug", ...stack.env };
-  const runtime = createRuntime(server, {
-    variables,
-    clock,
-    auth,
-    developmentSecret: secret,
-    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
-    openAdapters: async () => {
-      const opened = await openChecked(runtime, variables, "create");
-      watch(opened.database);
-      if (opened.parameters !== undefined) watch(opened.parameters);
-      return opened;
-    },
-  });
-  state.started = true;
-  await server.ready();
-  const adapters = await runtime.adapters();
+  const start = () => startTestProcess(server, { variables, clock, auth, developmentSecret: secret, logs, watch });
+  let current = await start();
+  let next: Promise<TestProcess> | undefined;
+  const crash = () => {
+    current.crash();
+    next = undefined;
+  };
+  /** The process that runs; after a crash another one. */
+  const running = async () => {
+    if (!current.signal.aborted) return current;
+    next ??= start();
+    current = await next;
+    return current;
+  };
   const rowsDatabase = await openDatabase({
     endpoint: stack.endpoint,
     region: stack.env["AWS_REGION"],
     credentials: credentialsOf(stack.env),
   });
-  const { http } = createHttpServer(runtime, {});
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
-  const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
 
-  return {
+  const app: TestApp = {
     fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
+      const { port, signal: life } = await running();
       const token = as === undefined ? undefined : await signToken(tokenOf(as, auth), clock);
       const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
       return fetch(`http://127.0.0.1:${port}${path}`, {
@@ -161,14 +163,20 @@ async function startOn(stack: EmbeddedStack, server: Server): Promise<TestApp> {
         },
         redirect: "manual",
         ...(body === undefined ? {} : { body: isRaw ? body : JSON.stringify(body) }),
-        ...(signal === undefined ? {} : { signal }),
+        signal: signal === undefined ? life : AbortSignal.any([signal, life]),
       });
     },
-    call: (name, input, { as, requestId } = {}) => call(runtime, name, input, as, requestId),
-    ctx: async (caller, { requestId = runtime.newRequestId(), handler = "test.app.ctx" } = {}) =>
-      createContext(runtime, adapters, { requestId, user: userOf(caller), handler }),
+    call: async (name, input, { as, requestId } = {}) => {
+      const process = await running();
+      return untilCrash(process, call(process.runtime, name, input, as, requestId));
+    },
+    ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
+      const { runtime, adapters } = await running();
+      return createContext(runtime, adapters, { requestId: requestId ?? runtime.newRequestId(), user: userOf(caller), handler });
+    },
     rows: {
       put: async (row) => {
+        const { runtime } = await running();
         const { pk, sk, ...stored } = itemOf(row, clock);
         await rowsDatabase.send(new PutCommand({ TableName: runtime.tableName(configTable.name), Item: { pk, sk, ...stored } }));
         runtime.configRows.notePut(pk, sk, stored);
@@ -180,13 +188,12 @@ async function startOn(stack: EmbeddedStack, server: Server): Promise<TestApp> {
     faults,
     env: { ...stack.env, KEELSON_AUTH_SECRET: secret },
     close: async () => {
-      http.closeAllConnections();
-      await new Promise((resolve) => http.close(resolve));
+      if (!current.signal.aborted) await current.close();
       rowsDatabase.destroy();
-      await closeResources(runtime);
       await stack.close();
     },
   };
+  return { app, sequence };
 }
 
 function call(
