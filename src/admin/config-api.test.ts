@@ -430,7 +430,7 @@ test("when the store fails the answer is 503, for reading and for writing", asyn
   const { admin } = tenant("down");
   app.faults.before("BatchGetItem", 1).fail("InternalServerError");
   expect(await send(admin, "GET", path("size"))).toMatchObject({ status: 503, body: { error: "config_unavailable" } });
-  app.faults.before("TransactWriteItems", 1).fail("InternalServerError");
+  for (const attempt of [1, 2, 3]) app.faults.before("TransactWriteItems", attempt).fail("InternalServerError");
   expect(await send(admin, "PUT", path("size"), { value: 20 })).toMatchObject({
     status: 503,
     body: { error: "config_unavailable", message: "Configuration cannot be written at the moment" },
@@ -455,7 +455,7 @@ test("a write whose answer is lost on the way has happened once", async () => {
   const { status } = await send(admin, "PUT", path("size"), { value: 20, expectedVersion: 0 });
   const { items } = (await send(admin, "GET", path("size", "/history"))).body;
 
-  expect([status, items.length]).toEqual([503, 1]);
+  expect([status, items.length]).toEqual([200, 1]);
   expect(await send(admin, "PUT", path("size"), { value: 20, expectedVersion: 0 })).toMatchObject({ status: 409 });
 });
 

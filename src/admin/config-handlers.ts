@@ -1,6 +1,6 @@
 import type { HandlerDeclaration } from "../app/handler.ts";
 import type { Runtime } from "../app/runtime.ts";
-import { resetConfig, setConfig, undoConfig } from "../config/change.ts";
+import { commitChange, resetting, setting, undoing } from "../config/change.ts";
 import { configHistory } from "../config/history.ts";
 import { explainConfig, listConfig } from "../config/look-up.ts";
 import type { TargetKey } from "../config/target.ts";
@@ -41,7 +41,7 @@ export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] 
         "PUT /config/:key",
         onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => {
           if (value !== undefined) assertInBody(ctx);
-          return setConfig(ctx, key, value, input);
+          return commitChange(ctx, key, setting(key, value, input));
         }),
       ),
       // A fingerprint is no place for a secret: one of few possible values is found by trying them all.
@@ -50,7 +50,7 @@ export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] 
     declare(
       "config.reset",
       "DELETE /config/:key",
-      onKey(change, (ctx, key, input) => resetConfig(ctx, key, input)),
+      onKey(change, (ctx, key, input) => commitChange(ctx, key, resetting(input))),
     ),
     declare(
       "config.history",
@@ -60,7 +60,7 @@ export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] 
     declare(
       "config.undo",
       "POST /config/:key/undo",
-      onKey([...change, "version"], (ctx, key, input) => undoConfig(ctx, key, input)),
+      onKey([...change, "version"], (ctx, key, input) => commitChange(ctx, key, undoing(key, input))),
     ),
   ];
 }

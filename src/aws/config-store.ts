@@ -18,10 +18,11 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
   return {
     read: dynamoConfigRows(database, tableName).read,
     ...dynamoSealedRows(database, tableName),
+    itemsOf: (write) => itemsOf(tableName, write),
     write: async (write) => {
       const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
       try {
-        await database.send(new TransactWriteCommand({ TransactItems: itemsOf(tableName, write) }));
+        await database.send(new TransactWriteCommand({ TransactItems: [...itemsOf(tableName, write)] }));
         return true;
       } catch (error) {
         const codes = cancellations(error);

@@ -39,6 +39,7 @@ function memory({ before }: { before?: (write: RowWrite) => void } = {}) {
     },
     history: async (address, { before: newest = Number.POSITIVE_INFINITY, limit: most }) =>
       (entries.get(idOf(address)) ?? []).filter(({ version }) => version < newest).slice(0, most),
+    itemsOf: () => [],
     sealedRows: async () => ({ rows: [], scanned: 0 }),
     reseal: async () => false,
   };

@@ -1,4 +1,6 @@
+import type { PipelineContext } from "../context/pipeline-context.ts";
 import { ConflictError, NotFoundError } from "../errors/errors.ts";
+import { CommitConditionError } from "../once/commit.ts";
 import type { ConfigSource } from "./cascade.ts";
 import type { ConfigKeyDefinition, ConfigKeyHandle } from "./declaration.ts";
 import { explained } from "./look-up.ts";
@@ -12,7 +14,7 @@ import {
   readStored,
 } from "./operator-session.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "./rows.ts";
-import type { ConfigStore, HistoryEntry, WriteAction } from "./store.ts";
+import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./store.ts";
 import { aimedLevel, aimToWrite, type ConfigTarget, type TargetKey } from "./target.ts";
 import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./writes.ts";
 
@@ -62,9 +64,7 @@ export function setConfig<Value>(
   value: NoInfer<Exclude<Value, undefined>>,
   options: SetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  return change(ctx, handle, options, "set", async (current, { nowMs, userId }) =>
-    rowToSet(handle.definition, { ...options, value }, current, { nowMs, userId }),
-  );
+  return change(ctx, handle, setting(handle, value, options), stored);
 }
 
 /**
@@ -80,7 +80,7 @@ export function resetConfig(
   handle: ConfigKeyHandle<unknown>,
   options: ResetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  return change(ctx, handle, options, "reset", async (current, writer) => rowToReset(options, current, writer));
+  return change(ctx, handle, resetting(options), stored);
 }
 
 /**
@@ -96,14 +96,72 @@ export function undoConfig(
   handle: ConfigKeyHandle<unknown>,
   options: UndoConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  return change(ctx, handle, options, "undo", async (current, { store, address, ...writer }) => {
-    const version = versionToRestore(options, current);
-    const past = version === 0 ? undefined : await entryOf(store, address, version);
-    return rowToRestore(handle.definition, past, options, current, writer);
+  return change(ctx, handle, undoing(handle, options), stored);
+}
+
+/**
+ * Makes a change as the write that the caller's handler is: with `ctx.commit`, so that it is done exactly once
+ * (specification 6.6), and its outcome is the answer. The handler can commit nothing else.
+ *
+ * @throws as {@link setConfig}.
+ */
+export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
+  return change(ctx, handle, wanted, async (store, write, result) => {
+    try {
+      await ctx.commit(store.itemsOf(write), result);
+      return true;
+    } catch (error) {
+      if (error instanceof CommitConditionError) return false;
+      throw error;
+    }
   });
 }
 
-interface ChangeSituation {
+/** The parts of a `ctx` that {@link commitChange} uses. */
+export type CommittingContext = OperatorContext & Pick<PipelineContext, "commit">;
+
+/** A change of one key's value at one level. */
+export interface ConfigChange {
+  readonly target: ConfigTarget & ChangeOptions;
+  readonly action: WriteAction;
+  /** The row to write; `undefined` where nothing has to be. */
+  readonly decide: (current: ConfigRow | undefined, situation: ChangeSituation) => Promise<ConfigRow | undefined>;
+}
+
+/** The change of {@link setConfig}. */
+export function setting({ definition }: TargetKey, value: unknown, options: SetConfigOptions): ConfigChange {
+  return {
+    target: options,
+    action: "set",
+    decide: async (current, { nowMs, userId }) => rowToSet(definition, { ...options, value }, current, { nowMs, userId }),
+  };
+}
+
+/** The change of {@link resetConfig}. */
+export function resetting(options: ResetConfigOptions): ConfigChange {
+  return { target: options, action: "reset", decide: async (current, writer) => rowToReset(options, current, writer) };
+}
+
+/** The change of {@link undoConfig}. */
+export function undoing({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
+  return {
+    target: options,
+    action: "undo",
+    decide: async (current, { store, address, ...writer }) => {
+      const version = versionToRestore(options, current);
+      const past = version === 0 ? undefined : await entryOf(store, address, version);
+      return rowToRestore(definition, past, options, current, writer);
+    },
+  };
+}
+
+/** Writes a row, and tells whether it was the version that was seen. */
+type WriteRow = (store: ConfigStore, write: RowWrite, result: ConfigWriteResult) => Promise<boolean>;
+
+const stored: WriteRow = (store, write) => store.write(write);
+
+/** What a change is decided by, beside the row that is there. */
+export interface ChangeSituation {
   readonly store: ConfigStore;
   readonly address: RowAddress;
   readonly nowMs: number;
@@ -117,9 +175,8 @@ interface ChangeSituation {
 async function change(
   ctx: OperatorContext,
   handle: TargetKey,
-  target: ConfigTarget & ChangeOptions,
-  action: WriteAction,
-  decide: (current: ConfigRow | undefined, situation: ChangeSituation) => Promise<ConfigRow | undefined>,
+  { target, action, decide }: ConfigChange,
+  writeRow: WriteRow,
 ): Promise<ConfigWriteResult> {
   const { id, definition } = handle;
   const aim = aimToWrite(ctx.user, handle, target);
@@ -136,17 +193,16 @@ async function change(
     const decided = await decide(current, { store, address, nowMs: session.clock.now(), userId: ctx.user.id });
     const row = decided === undefined ? undefined : await sealed(session, definition, address, decided);
     if (row === undefined) return outcome(session, handle, levels, rows, current);
-    const seenVersion = current?.version;
-    const written = await available("written", () =>
-      store.write({ address, row, entry: entryFor(definition, row, action), seenVersion }),
-    ).catch((error: unknown) => {
+    const result = await outcome(session, handle, levels, rows.with(index, row), row);
+    const write = { address, row, entry: entryFor(definition, row, action), seenVersion: current?.version };
+    const written = await available("written", () => writeRow(store, write, result)).catch((error: unknown) => {
       session.kept.invalidate(partition, id); // it may have been written all the same
       throw error;
     });
     if (written) {
       session.kept.noteWrite(partition, id, row);
       ctx.log.info("config.written", { key: id, action, scope: aim.scope, version: row.version });
-      return outcome(session, handle, levels, rows.with(index, row), row);
+      return result;
     }
   }
   throw new ConflictError("version_conflict");

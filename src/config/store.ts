@@ -1,3 +1,4 @@
+import type { CommitItem } from "../context/pipeline-context.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "./rows.ts";
 import type { Sealed } from "./sealed.ts";
 
@@ -30,6 +31,8 @@ export interface HistoryRange {
 export interface ConfigStore extends ConfigRowReader {
   /** Writes the row and its entry in the history, both or neither; `false` where the stored row is another version. */
   write(write: RowWrite): Promise<boolean>;
+  /** The items of such a write, for a transaction that has more of them. */
+  itemsOf(write: RowWrite): readonly CommitItem[];
   /** The entries of one row's history, the newest first. */
   history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
   /** A page of the rows that are sealed, of all tenants; `from` is the `next` of the page before. */
