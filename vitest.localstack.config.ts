@@ -1,10 +1,21 @@
 import { defineConfig } from "vitest/config";
+import { alias } from "./vitest.config.ts";
 
-// What `npm run test:localstack` runs: the contract suites against a LocalStack, which `npm test`
-// does without.
+const endpoint = process.env["LOCALSTACK_ENDPOINT"];
+if (!endpoint) throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
+
+// What `npm run test:localstack` runs against a LocalStack: the contract suites, and what `npm test` runs of
+// writes that happen once on the embedded stack.
 export default defineConfig({
+  resolve: { alias },
   test: {
-    include: ["test/localstack/*.contract.ts"],
+    include: [
+      "test/localstack/*.contract.ts",
+      "test/once/{powertools-defects,processes,writes}.test.ts",
+      "test/integration/crash-sample.test.ts",
+      "src/aws/claim-store.test.ts",
+    ],
+    env: { KEELSON_TEST_ENDPOINT: endpoint },
     testTimeout: 120_000, // the first call of a service takes seconds
     hookTimeout: 120_000,
     pool: "forks",

@@ -51,5 +51,10 @@ export function tableHandle(name: string): TableHandle {
 
 /** The physical name of a table: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
-  return variables[`KEELSON_TABLE_${name.toUpperCase().replaceAll("-", "_")}`] || `${prefix}-${name}`;
+  return variables[tableVariable(name)] || `${prefix}-${name}`;
+}
+
+/** The environment variable that names a table's physical table. */
+export function tableVariable(name: string): string {
+  return `KEELSON_TABLE_${name.toUpperCase().replaceAll("-", "_")}`;
 }

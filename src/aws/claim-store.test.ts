@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { onceTable } from "../app/table.ts";
+import { buildServer } from "../app/server.ts";
 import type { Database } from "../context/pipeline-context.ts";
-import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { type ClaimRecord, completedClaim, judge, keptMs, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { claimKey } from "../once/claim-key.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
+import { startTestApp, type TestApp } from "../testing/index.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { openDatabase } from "./dynamodb.ts";
-import { ensureTables } from "./tables.ts";
 
-let stack: EmbeddedStack;
+let app: TestApp;
+let tableName: string;
 let database: Database;
 let store: ClaimStore;
 // In the future, so that time to live leaves the claims alone.
@@ -19,15 +19,16 @@ let keys = 0;
 const newKey = () => claimKey(["claims", String(++keys)], "r1");
 
 beforeAll(async () => {
-  stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
-  const credentials = { accessKeyId: "x", secretAccessKey: "x" };
-  database = await openDatabase({ endpoint: stack.endpoint, region: "us-east-1", credentials });
-  await ensureTables(database, [{ ...onceTable, tableName: "once" }], "create");
-  store = dynamoClaimStore(database, "once");
+  app = await startTestApp(buildServer({ features: [] })); // makes the table
+  const { AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" } = app.env;
+  tableName = app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once";
+  const credentials = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
+  database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], region: app.env["AWS_REGION"], credentials });
+  store = dynamoClaimStore(database, tableName);
 });
 afterAll(async () => {
   database.destroy();
-  await stack.close();
+  await app.close();
 });
 
 test("a claim is taken where none is, and whoever comes then is told of it", async () => {
@@ -104,7 +105,7 @@ test("a commit writes items and completed claim together, or neither, and says w
   const key = newKey();
   await store.take(key, takenClaim("ann", nowMs), nowMs);
   const put = (pk: string) => ({
-    Put: { TableName: "once", Item: { pk, sk: "item" }, ConditionExpression: "attribute_not_exists(pk)" },
+    Put: { TableName: tableName, Item: { pk, sk: "item" }, ConditionExpression: "attribute_not_exists(pk)" },
   });
   const completed = (owner: string) => ({ key, claim: completedClaim(owner, nowMs) });
   expect(await store.commit({ items: [put("a")], token: "t1", completed: completed("bob") })).toMatchObject([

@@ -9,7 +9,7 @@ import { openDatabase } from "../aws/dynamodb.ts";
 import type { ConfigScope } from "../config/declaration.ts";
 import { systemPartition, tenantPartition, userPartition } from "../config/rows.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
-import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
+import type { EmbeddedStack } from "../embedded/index.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { runQuery, runWrite } from "../http/perform.ts";
@@ -22,6 +22,7 @@ import { createCallWatch, type Faults } from "./faults.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
+import { startTestStack } from "./test-stack.ts";
 
 /** Who calls, in a test. */
 export interface Caller {
@@ -110,7 +111,7 @@ export async function startWatchedApp(
   server: Server,
   { parameters = {}, secureParameters = {} }: TestAppOptions,
 ): Promise<WatchedApp> {
-  const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  const stack = await startTestStack(server);
   try {
     await putParameters(stack, parameters, "String");
     await putParameters(stack, secureParameters, "SecureString");

@@ -20,11 +20,12 @@ let app: TestApp;
 const tables = defineFeature("powertools", (r) => {
   r.table("idempotency", { partitionKey: "id" });
 });
-const tableName = "keelson-idempotency";
+let tableName = "";
 let ids = 0;
 
 beforeAll(async () => {
   app = await startTestApp(buildServer({ features: [tables] })); // makes the tables
+  tableName = app.env["KEELSON_TABLE_IDEMPOTENCY"] ?? "keelson-idempotency";
 });
 afterAll(() => app.close());
 afterEach(() => {
@@ -35,8 +36,11 @@ afterEach(() => {
 const newClient = () =>
   new DynamoDBClient({
     endpoint: app.env["AWS_ENDPOINT_URL"] ?? "",
-    region: "eu-central-1",
-    credentials: { accessKeyId: "x", secretAccessKey: "x" },
+    region: app.env["AWS_REGION"] ?? "",
+    credentials: {
+      accessKeyId: app.env["AWS_ACCESS_KEY_ID"] ?? "",
+      secretAccessKey: app.env["AWS_SECRET_ACCESS_KEY"] ?? "",
+    },
     maxAttempts: 2,
   });
 

@@ -139,7 +139,9 @@ test("an encrypted replay is sealed where it is stored, and given as it was", as
   const ann = newCaller();
   const first = await send(ann, "/secrets", {}, { "idempotency-key": "s1" });
   const { db } = await app.ctx(ann);
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-once", ConsistentRead: true }));
+  const { Items = [] } = await db.send(
+    new ScanCommand({ TableName: app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once", ConsistentRead: true }),
+  );
   const stored = JSON.stringify(Items, (_name, value) =>
     value instanceof Uint8Array ? Buffer.from(value).toString("latin1") : value,
   );
