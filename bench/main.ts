@@ -5,6 +5,7 @@ import { bundleResults } from "./bundles.ts";
 import { configResults } from "./config.ts";
 import { httpResults } from "./http.ts";
 import type { Result } from "./measure.ts";
+import { onceResults } from "./once.ts";
 import { writePage } from "./page.ts";
 import { resultsOf } from "./runs.ts";
 import { startStack } from "./stack.ts";
@@ -17,6 +18,7 @@ async function measure(what: string, work: () => Promise<readonly Result[]>): Pr
 }
 
 await measure("configuration", configResults);
+await measure("writes that happen once", onceResults);
 const stack = await startStack();
 try {
   await measure("wrapped handlers and log lines", () => resultsOf("quiet.ts", stack.env));

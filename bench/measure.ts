@@ -34,9 +34,9 @@ export async function sideBySide({ id, goal, times = 200_000, ours, peer }: Cont
   return result({ id, goal, ours: Math.round(median(taken.ours)), peer: Math.round(median(taken.peer)), unit: "ns" });
 }
 
-/** A count of calls; the goal is one. */
-export function callsOf(id: string, { ours, peer }: { readonly ours: number; readonly peer: number }): Result {
-  return result({ id, goal: "ours = 1", ours, peer, unit: "calls" });
+/** A count of calls, and how many are the goal. */
+export function callsOf(id: string, { ours, peer }: { readonly ours: number; readonly peer: number }, goal = 1): Result {
+  return result({ id, goal: `ours = ${goal}`, ours, peer, unit: "calls" });
 }
 
 /** Adds the ratio. */
