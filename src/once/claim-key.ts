@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { ClaimKey } from "./claim-store.ts";
 
 /** The longest ID that stands in a sort key as it is; a longer one is replaced by its hash. */
@@ -9,9 +9,8 @@ const longestId = 512;
  * namespaces meet whatever their parts contain; the ID as the specification has it (3.2).
  */
 export function claimKey(namespace: readonly string[], id: string): ClaimKey {
-  const hash = createHash("sha256");
-  for (const part of namespace) hash.update(`${Buffer.byteLength(part)}:${part}`);
-  return { partition: hash.digest("base64url"), sort: `dedup:${shortId(id)}` };
+  const parts = namespace.map((part) => `${Buffer.byteLength(part)}:${part}`).join("");
+  return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}` };
 }
 
 /** A key as a text, for maps within a process. */
@@ -20,5 +19,5 @@ export function keyText({ partition, sort }: ClaimKey): string {
 }
 
 function shortId(id: string): string {
-  return id.length <= longestId ? id : `sha256:${createHash("sha256").update(id).digest("base64url")}`;
+  return id.length <= longestId ? id : `sha256:${hash("sha256", id, "base64url")}`;
 }

@@ -15,7 +15,7 @@ export interface ClaimInProgress {
   /** When the store may forget it, in seconds since the epoch: always after the lease. */
   readonly expiresAt: number;
   /** What the work was claimed for, where that has to be compared. */
-  readonly fingerprint?: string;
+  readonly fingerprint?: string | undefined;
 }
 
 /** A claim whose work is done. */
@@ -24,9 +24,9 @@ export interface CompletedClaim {
   readonly owner: string;
   /** From when on the work may be done again, in seconds since the epoch. */
   readonly expiresAt: number;
-  readonly fingerprint?: string;
+  readonly fingerprint?: string | undefined;
   /** What came of the work. */
-  readonly result?: StoredResult;
+  readonly result?: StoredResult | undefined;
 }
 
 /** A claim as it is stored. */
@@ -68,13 +68,7 @@ export function takenClaim(
   { deadlineMs, fingerprint }: { readonly deadlineMs?: number | undefined; readonly fingerprint?: string | undefined } = {},
 ): ClaimInProgress {
   const leaseUntilMs = leaseEnd(nowMs, deadlineMs);
-  return {
-    status: "INPROGRESS",
-    owner,
-    leaseUntilMs,
-    expiresAt: expiry(leaseUntilMs),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-  };
+  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt: expiry(leaseUntilMs), fingerprint };
 }
 
 /** What a claim is completed with. */
@@ -91,13 +85,7 @@ export function completedClaim(
   nowMs: number,
   { result, fingerprint, keptMs: ownMs }: CompletionOptions = {},
 ): CompletedClaim {
-  return {
-    status: "COMPLETED",
-    owner,
-    expiresAt: expiry(nowMs, ownMs),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-    ...(result === undefined ? {} : { result }),
-  };
+  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, ownMs), fingerprint, result };
 }
 
 /** Until when a lease that is taken or renewed at `nowMs` lasts. */

@@ -52,6 +52,9 @@ export interface RunParts {
 
 type Outcome = OnceAnswer | { readonly error: unknown };
 
+// Not state of the module's own, but a module: looking it up anew is a fifth of what a claim costs (`write-cpu`).
+let engine: Promise<typeof import("./write-claim-layer.ts")> | undefined;
+
 /**
  * Does the work of a write under its claim, or gives the answer of before.
  *
@@ -59,24 +62,32 @@ type Outcome = OnceAnswer | { readonly error: unknown };
  * than one waits, `idempotency_key_reused` for other work under the key; whatever the store throws.
  */
 export async function claimedRun(parts: RunParts, write: OnceWrite, signal: AbortSignal, work: Work): Promise<OnceAnswer> {
-  const { runSteps } = await import("./write-claim-layer.ts");
+  engine ??= import("./write-claim-layer.ts");
+  const { runSteps } = await engine;
   const run = createRun(parts, write, signal, work);
   await runSteps(run);
-  const { outcome } = run;
+  const outcome = run.outcome();
   if ("error" in outcome) throw outcome.error;
   return outcome;
 }
+
+const notBegun: Outcome = { error: new Error("the run has not begun") };
 
 /** The steps of one run, and what came of them. */
 function createRun(parts: RunParts, write: OnceWrite, signal: AbortSignal, work: Work) {
   const { log } = write;
   let claim: Claim | undefined;
   let commit: RunCommit | undefined;
-  let outcome: Outcome = { error: new Error("the run has not begun") };
+  let outcome: Outcome = notBegun;
+  /** Made for the first commit: most runs have none. */
+  const committing = (): RunCommit => {
+    const { store, clock, pause } = parts;
+    const kept = (answer: Answer) => keptOf(write, answer);
+    commit ??= createRunCommit({ store, clock, pause, claim, cipher: write.cipher, kept, signal });
+    return commit;
+  };
   return {
-    get outcome() {
-      return outcome;
-    },
+    outcome: () => outcome,
     take: async () => {
       const taken = await take(parts, write, signal);
       if (taken.kind === "done") {
@@ -88,27 +99,19 @@ function createRun(parts: RunParts, write: OnceWrite, signal: AbortSignal, work:
       return true;
     },
     work: async () => {
-      const { store, clock, pause } = parts;
-      commit = createRunCommit({
-        store,
-        clock,
-        pause,
-        claim,
-        cipher: write.cipher,
-        kept: (answer) => keptOf(write, answer),
-        signal,
-      });
       try {
-        outcome = { answer: await work({ signal, commit: commit.commit }), isReplay: false };
+        outcome = {
+          answer: await work({ signal, commit: (items, answer) => committing().commit(items, answer) }),
+          isReplay: false,
+        };
       } catch (error) {
         outcome = { error };
       }
-      await commit.settled();
+      await commit?.settled();
     },
     settle: async () => {
-      // Safe: only what was taken and worked on is settled.
-      const done = { claim: claim as Claim, commit: commit as RunCommit };
-      outcome = await settle(parts, write, { ...done, outcome, signal });
+      // Safe: only what was taken is settled.
+      outcome = await settle(parts, write, { claim: claim as Claim, commit, outcome, signal });
     },
   };
 }
@@ -148,7 +151,8 @@ async function replay(
 
 interface Settling {
   readonly claim: Claim;
-  readonly commit: RunCommit;
+  /** Absent where nothing was committed. */
+  readonly commit: RunCommit | undefined;
   readonly outcome: Outcome;
   readonly signal: AbortSignal;
 }
@@ -167,14 +171,15 @@ interface Settling {
  */
 async function settle(parts: RunParts, write: OnceWrite, { claim, commit, outcome, signal }: Settling): Promise<Outcome> {
   const { log } = write;
-  if (commit.committed !== undefined) {
+  const committed = commit?.committed();
+  if (committed !== undefined) {
     claim.abandon();
-    const { answer, kept, expiresAt } = commit.committed;
+    const { answer, kept, expiresAt } = committed;
     if ("error" in outcome) log.error("once.threw_after_commit", errorData(outcome.error));
     parts.remember(write, kept, expiresAt);
     return { answer, isReplay: false };
   }
-  if (commit.isUncertain) {
+  if (commit?.isUncertain()) {
     claim.abandon();
     log.error("once.commit_uncertain");
     return outcome;
@@ -185,7 +190,7 @@ async function settle(parts: RunParts, write: OnceWrite, { claim, commit, outcom
       claim.abandon();
       return outcome;
     }
-    if (claim.isLost && !signal.aborted) return otherRun(parts, write, signal, undefined, outcome);
+    if (claim.isLost() && !signal.aborted) return otherRun(parts, write, signal, undefined, outcome);
     await release(claim, log);
     return outcome;
   }

@@ -62,7 +62,7 @@ export interface Claim {
   readonly owner: string;
   readonly fingerprint: string | undefined;
   /** Whether another owner was seen in its place. */
-  readonly isLost: boolean;
+  isLost(): boolean;
   /** Another owner was seen in its place. */
   lose(): void;
   /** Stores the result; `false` where the claim is somebody else's by now. */
@@ -88,7 +88,7 @@ const [shortestPollMs, longestPollMs] = [40, 500];
 
 /** Creates {@link Claims} over a store. */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { store, clock, schedule = processSchedule, newOwner = randomOwner, keptMs: kept = () => keptMs } = options;
+  const { store, clock, schedule = processSchedule, newOwner = () => crypto.randomUUID(), keptMs: kept = () => keptMs } = options;
   return {
     take: async (key, { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop }) => {
       const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
@@ -163,9 +163,7 @@ function hold({ store, clock, schedule, kept }: HoldingParts, { key, owner, fing
     key,
     owner,
     fingerprint,
-    get isLost() {
-      return isLost;
-    },
+    isLost: () => isLost,
     complete: async (result) => {
       stopRenewing();
       const attempt = () => store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, keptMs: kept() }));
@@ -189,10 +187,6 @@ function hold({ store, clock, schedule, kept }: HoldingParts, { key, owner, fing
       }
     },
   };
-}
-
-function randomOwner(): string {
-  return Buffer.from(crypto.getRandomValues(new Uint8Array(16))).toString("base64url");
 }
 
 /** The timers of this process. */

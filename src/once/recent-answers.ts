@@ -38,14 +38,16 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
       forget(key);
       return undefined;
     },
-    put: (key, answer) => {
-      const bytes = key.length + (answer.answer.body?.length ?? 0) + 256;
+    put: (key, { answer, fingerprint, expiresAt }) => {
+      const bytes = key.length + (answer.body?.length ?? 0) + 256;
       forget(key);
       if (bytes > largestBytes) return;
-      entries.set(key, { ...answer, bytes });
+      entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;
+      if (total <= maxBytes && entries.size <= maxEntries) return;
+      // A tenth at once: the way to the oldest leads past all that went before it.
       for (const oldest of entries.keys()) {
-        if (total <= maxBytes && entries.size <= maxEntries) break;
+        if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
         forget(oldest);
       }
     },

@@ -27,6 +27,7 @@ export function createSharedRun(
 ): SharedRun {
   const controller = new AbortController();
   let waiting = 0;
+  let isOver = false;
   /** Counts a caller in; the returned function counts it out. */
   const enter = (caller: AbortSignal | undefined) => {
     waiting += 1;
@@ -36,14 +37,17 @@ export function createSharedRun(
       isIn = false;
       waiting -= 1;
       caller?.removeEventListener("abort", leave);
-      if (waiting === 0) controller.abort(caller?.reason);
+      if (waiting === 0 && !isOver) controller.abort(caller?.reason);
     };
     if (caller?.aborted) leave();
     else caller?.addEventListener("abort", leave);
     return leave;
   };
   const leave = enter(leader);
-  const outcome = begin(controller.signal).finally(leave);
+  const outcome = begin(controller.signal).finally(() => {
+    isOver = true;
+    leave();
+  });
 
   return {
     fingerprint,
