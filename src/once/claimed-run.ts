@@ -8,6 +8,7 @@ import type { ClaimKey, ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
 import { createRunCommit, type RunCommit } from "./run-commit.ts";
 import { type AnswerCipher, loadAnswer, storeAnswer } from "./stored-answers.ts";
+import type { ClaimEngine } from "./write-claim-layer.ts";
 
 /** A write that is to happen once. */
 export interface OnceWrite {
@@ -38,6 +39,8 @@ export interface OnceAnswer {
 
 /** What all runs of a server share. */
 export interface RunParts {
+  /** Powertools' engine, loaded with the first claim. */
+  engine(): Promise<ClaimEngine>;
   readonly store: ClaimStore;
   readonly claims: Claims;
   readonly clock: Clock;
@@ -52,9 +55,6 @@ export interface RunParts {
 
 type Outcome = OnceAnswer | { readonly error: unknown };
 
-// Not state of the module's own, but a module: looking it up anew is a fifth of what a claim costs (`write-cpu`).
-let engine: Promise<typeof import("./write-claim-layer.ts")> | undefined;
-
 /**
  * Does the work of a write under its claim, or gives the answer of before.
  *
@@ -62,10 +62,9 @@ let engine: Promise<typeof import("./write-claim-layer.ts")> | undefined;
  * than one waits, `idempotency_key_reused` for other work under the key; whatever the store throws.
  */
 export async function claimedRun(parts: RunParts, write: OnceWrite, signal: AbortSignal, work: Work): Promise<OnceAnswer> {
-  engine ??= import("./write-claim-layer.ts");
-  const { runSteps } = await engine;
+  const engine = await parts.engine();
   const run = createRun(parts, write, signal, work);
-  await runSteps(run);
+  await engine.run(run);
   const outcome = run.outcome();
   if ("error" in outcome) throw outcome.error;
   return outcome;

@@ -5,6 +5,7 @@ import { claimedRun, inProgress, keyReused, type OnceAnswer, type OnceWrite, typ
 import { type ClaimSchedule, createClaims, processSchedule } from "./claims.ts";
 import { createRecentAnswers } from "./recent-answers.ts";
 import { createSharedRun, type SharedRun } from "./shared-run.ts";
+import type { ClaimEngine } from "./write-claim-layer.ts";
 
 /** What doing writes once takes. */
 export interface OnceOptions {
@@ -36,7 +37,12 @@ export interface Once {
 export function createOnce({ store, clock, waitMs, draining, schedule = processSchedule, newOwner }: OnceOptions): Once {
   const recent = createRecentAnswers(clock);
   const running = new Map<string, SharedRun>();
+  let engine: Promise<ClaimEngine> | undefined;
   const parts: RunParts = {
+    engine: () => {
+      engine ??= import("./write-claim-layer.ts").then(({ createClaimEngine }) => createClaimEngine());
+      return engine;
+    },
     store,
     clock,
     waitMs,

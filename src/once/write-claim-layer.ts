@@ -12,37 +12,61 @@ export interface ClaimSteps {
   settle(): Promise<void>;
 }
 
-/**
- * Runs the steps through Powertools' engine. Its layer is one of this invocation alone, so that nothing is
- * shared, and since `work` never throws the engine neither releases nor runs anything a second time.
- *
- * @throws whatever `take` or `settle` throws, as it was thrown.
- */
-export async function runSteps(steps: ClaimSteps): Promise<void> {
-  const layer = new WriteClaimLayer(steps);
-  const run = makeIdempotent(steps.work, { persistenceStore: layer, config: configuration });
-  try {
-    await run();
-  } catch {
-    // Safe: the engine throws where a step has thrown, and only there.
-    throw (layer.failure as NonNullable<typeof layer.failure>).error;
-  }
+/** Runs claims through Powertools' engine. */
+export interface ClaimEngine {
+  /** @throws whatever `take` or `settle` throws, as it was thrown. */
+  run(steps: ClaimSteps): Promise<void>;
 }
+
+/** As many layers as are kept for the next claims. */
+const maxIdle = 64;
+
+/**
+ * Creates an engine. A layer serves one claim at a time, so that nothing is shared; to make one for each is a tenth of
+ * what a claim costs (`write-cpu` in `bench/results.json`). Since `work` never throws, the engine neither releases nor
+ * runs anything a second time.
+ */
+export function createClaimEngine(): ClaimEngine {
+  const idle: { readonly layer: WriteClaimLayer; readonly run: () => Promise<void> }[] = [];
+  const create = () => {
+    const layer = new WriteClaimLayer();
+    return { layer, run: makeIdempotent(() => layer.steps.work(), { persistenceStore: layer, config: configuration }) };
+  };
+  return {
+    run: async (steps) => {
+      const one = idle.pop() ?? create();
+      const { layer } = one;
+      layer.steps = steps;
+      try {
+        await one.run();
+      } catch {
+        // Safe: the engine throws where a step has thrown, and only there.
+        throw (layer.failure as NonNullable<typeof layer.failure>).error;
+      } finally {
+        layer.steps = nothing;
+        layer.failure = undefined;
+        if (idle.length < maxIdle) idle.push(one);
+      }
+    },
+  };
+}
+
+/* v8 ignore next 5 -- the steps of a layer that serves nobody */
+const nothing: ClaimSteps = {
+  take: () => Promise.reject(new Error("no claim")),
+  work: () => Promise.reject(new Error("no claim")),
+  settle: () => Promise.reject(new Error("no claim")),
+};
 
 /** The lease is ours, kept on the server's clock; the engine only wants to be told that there is one. */
 const configuration = new IdempotencyConfig({});
 configuration.registerLambdaContext({ getRemainingTimeInMillis: () => leaseMs } as never); // safe: nothing else is read of it
 
-/** The persistence of one invocation's claim: its key and its outcome are known, and nothing is computed anew. */
+/** The persistence of one claim: its key and its outcome are known, and nothing is computed anew. */
 class WriteClaimLayer extends BasePersistenceLayer {
   /** What a step threw: the engine wraps it in an error of its own. */
   failure: { readonly error: unknown } | undefined;
-  readonly #steps: ClaimSteps;
-
-  constructor(steps: ClaimSteps) {
-    super();
-    this.#steps = steps;
-  }
+  steps = nothing;
 
   override configure(): void {
     // There is nothing to configure: a shared layer's options were where two invocations met.
@@ -57,7 +81,7 @@ class WriteClaimLayer extends BasePersistenceLayer {
   }
 
   protected override async _putRecord(): Promise<void> {
-    const isTaken = await this.#run(() => this.#steps.take());
+    const isTaken = await this.#run(() => this.steps.take());
     // Without an expiry: whether it has one is judged by the server's clock, not the engine's.
     if (!isTaken) {
       throw new IdempotencyItemAlreadyExistsError(
@@ -68,7 +92,7 @@ class WriteClaimLayer extends BasePersistenceLayer {
   }
 
   protected override async _updateRecord(): Promise<void> {
-    await this.#run(() => this.#steps.settle());
+    await this.#run(() => this.steps.settle());
   }
 
   /* v8 ignore next 3 -- the work never throws, so the engine releases nothing */
