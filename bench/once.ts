@@ -131,7 +131,7 @@ function openPeer({ env }: TestApp) {
 }
 
 /** What claiming and completing costs of the processor, with the records in memory. */
-export function cpu(): Promise<Result> {
+function cpu(): Promise<Result> {
   const event = { id: "order-1", tenantId: "acme", item: "a", lines: [{ sku: "s1", count: 2 }] };
   const config = new IdempotencyConfig({ eventKeyJmesPath: "[tenantId, id]", payloadValidationJmesPath: "[item, lines]" });
   config.registerLambdaContext({ getRemainingTimeInMillis: () => 30_000 } as never); // as above
