@@ -7,8 +7,8 @@ const written = writeBlocks(allBlocks().filter(({ document, language }) => docum
 const shown = written.files.map(({ path }) => path).filter((path) => path.endsWith(".test.ts"));
 afterAll(() => written.remove());
 
-test("the guide to testing shows a file of tests", () => {
-  expect(shown.length).toBe(1);
+test("the guide to testing shows two files of tests", () => {
+  expect(shown.length).toBe(2);
 });
 
 for (const path of shown) await import(path);
