@@ -121,7 +121,7 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 }
 
-/** Functions, not methods: `const { config } = ctx` works. All members are the object's own: so does `{ ...ctx }`. */
+/** Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`; `request` alone is left out. */
 class Context implements PipelineContext {
   readonly #session: Session;
   readonly #node: ComputedNode | undefined;
@@ -135,16 +135,17 @@ class Context implements PipelineContext {
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
 
-  // One accessor for all: a function of its own for each object would give each a shape of its own, ten times as slow.
-  static readonly #request: PropertyDescriptor = {
-    enumerable: true,
-    get(this: Context) {
-      return this.#session.request;
-    },
-  };
+  // Made when it is first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
+  static {
+    Object.defineProperty(Context.prototype, "request", {
+      get(this: Context) {
+        return this.#session.request;
+      },
+    });
+  }
 
   constructor(session: Session, log: Logger, node: ComputedNode | undefined) {
-    const { user, requestId, signal, request } = session.facts;
+    const { user, requestId, signal } = session.facts;
     this.#session = session;
     this.#node = node;
     this.user = user;
@@ -152,7 +153,6 @@ class Context implements PipelineContext {
     this.requestId = requestId;
     this.db = session.database;
     if (signal !== undefined) this.signal = signal;
-    if (request !== undefined) Object.defineProperty(this, "request", Context.#request);
     Object.freeze(this);
   }
 }

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LogContext } from "./log-context.ts";
+import { createRecordRules, LogContext } from "./log-context.ts";
 import { createRedaction } from "./redaction.ts";
 
 const reserved = new Set(["level", "msg", "time"]);
 // A path of the application's own, though it leads nowhere, has every field walked through.
-const walking = new LogContext({ redaction: createRedaction(["no.such.path"]), reserved });
-const plain = new LogContext({ redaction: createRedaction(), reserved });
+const walking = new LogContext(createRecordRules(createRedaction(["no.such.path"]), reserved));
+const plain = new LogContext(createRecordRules(createRedaction(), reserved));
 
 const names = fc.oneof(
   fc.constantFrom("requestId", "handler", "level", "msg", "password", "Authorization", "__proto__"),

@@ -8,6 +8,20 @@ export interface RecordRules {
   readonly redaction: Redaction;
   /** Names of what stands in a record beside context and data, hence what these cannot overwrite. */
   readonly reserved: ReadonlySet<string>;
+  /** A name with the quotes around it, `:` and the quote of a text after it; `undefined` where a plain text may not follow. */
+  readonly plainMember: (name: string) => string | undefined;
+}
+
+/** Creates {@link RecordRules}. */
+export function createRecordRules(redaction: Redaction, reserved: ReadonlySet<string>): RecordRules {
+  const remembered = new Map<string, string>();
+  const learn = (name: string): string | undefined => {
+    const { json, secret } = redaction.member(name);
+    if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
+    if (remembered.size < plainLimits.rememberedNames) remembered.set(name, `${json}"`);
+    return `${json}"`;
+  };
+  return { redaction, reserved, plainMember: (name) => remembered.get(name) ?? learn(name) };
 }
 
 /** How long a context may become. */
@@ -19,7 +33,7 @@ export const contextLimits = Object.freeze({
 });
 
 /** Far within the limits above. */
-const plainLimits = Object.freeze({ fields: 16, characters: 256 });
+const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedNames: 100 });
 
 /**
  * The context of a logger and its parents. A child costs one object; the context is read and written
@@ -109,7 +123,7 @@ export class LogContext {
    * without fields. `undefined` where it is another one.
    */
   #plainText(): string | undefined {
-    const { redaction, reserved } = this.#rules;
+    const { redaction, plainMember } = this.#rules;
     if (this.#parent === undefined || this.#parent.#added !== undefined || redaction.root.length > 0) return undefined;
     const { source, names } = fieldsOf(this.#added, "context");
     if (names.length > plainLimits.fields) return undefined;
@@ -119,9 +133,9 @@ export class LogContext {
       const value = readMember(source, name);
       if (value === undefined) continue;
       if (typeof value !== "string" || value.length > plainLimits.characters || !isHarmless(value)) return undefined;
-      const { json, secret } = redaction.member(name);
-      if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
-      text += `${json}"${value}",`;
+      const json = plainMember(name);
+      if (json === undefined) return undefined;
+      text += `${json}${value}",`;
       written.push(name);
     }
     this.#plainNames = written;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { contextLimits, LogContext } from "./log-context.ts";
+import { contextLimits, createRecordRules, LogContext } from "./log-context.ts";
 import { recordFields, recordLimits, recordText } from "./log-record.ts";
 import { createRedaction } from "./redaction.ts";
 
-const rules = { redaction: createRedaction(["deep.pin"]), reserved: new Set(["level", "msg", "time"]) };
+const rules = createRecordRules(createRedaction(["deep.pin"]), new Set(["level", "msg", "time"]));
 const outside = new LogContext(rules);
 const time = "2026-01-02T03:04:05.678Z";
 const line = (msg: unknown, data?: unknown, context = outside) =>

@@ -1,5 +1,5 @@
 import { getXRayTraceIdFromEnv } from "@aws-lambda-powertools/commons/utils/env";
-import { LogContext, type RecordRules } from "./log-context.ts";
+import { createRecordRules, LogContext } from "./log-context.ts";
 import { type Print, recordFields } from "./log-record.ts";
 import { levelNumbers } from "./log-threshold.ts";
 import type { LogLevel } from "./logger.ts";
@@ -31,7 +31,7 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
  * @param otherwise prints where the Logger throws, its formatter for example
  */
 export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: Redaction, otherwise: Print) {
-  const rules: RecordRules = { redaction, reserved: reservedByPowertools };
+  const rules = createRecordRules(redaction, reservedByPowertools);
   const print: Print = (level, context, msg, data) => {
     try {
       // A line below its level may still go into its buffer, which exists only within an X-Ray trace.

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../context/clock.ts";
-import { LogContext, type RecordRules } from "./log-context.ts";
+import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { type Print, recordLimits, recordText } from "./log-record.ts";
 import { createThreshold, levelNumbers, levelOf } from "./log-threshold.ts";
 import type { Logger, LogLevel } from "./logger.ts";
@@ -59,10 +59,7 @@ export interface ServerLogger extends Logger {
  * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
  */
 export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
-  const rules: RecordRules = {
-    redaction: createRedaction(options.redact),
-    reserved: new Set(["level", "msg", ...timeNames(options.env)]),
-  };
+  const rules = createRecordRules(createRedaction(options.redact), new Set(["level", "msg", ...timeNames(options.env)]));
   const printLine = createLinePrint(options, rules);
   const { powertools } = options;
   if (powertools === undefined) {

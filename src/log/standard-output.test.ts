@@ -78,8 +78,8 @@ describe("writeAll", () => {
   it("writes on where the pipe took only a part, in the middle of a letter too, or was full", () => {
     const written: number[] = [];
     const answers = [3, "EAGAIN", 1, "EAGAIN", "EAGAIN", 100];
-    writeAll("aäöüb\n", (_descriptor: number, data: string | Uint8Array) => {
-      const bytes = Buffer.from(data);
+    writeAll("aäöüb\n", (_descriptor, given, offset, length) => {
+      const bytes = Buffer.from(given.subarray(offset, offset + length));
       const answer = answers.shift() ?? 0;
       if (typeof answer === "string") throw Object.assign(new Error(answer), { code: answer });
       written.push(...bytes.subarray(0, answer));
@@ -87,6 +87,16 @@ describe("writeAll", () => {
     });
     expect(Buffer.from(written).toString()).toBe("aäöüb\n");
     expect(answers).toEqual([]);
+  });
+
+  it("writes a line of any length", () => {
+    const line = `${"ä".repeat(100_000)}\n`;
+    const written: Buffer[] = [];
+    writeAll(line, (_descriptor, given, offset, length) => {
+      const part = Buffer.from(given.subarray(offset, offset + Math.min(length, 65_536)));
+      return written.push(part) > 0 ? part.byteLength : 0;
+    });
+    expect(Buffer.concat(written).toString()).toBe(line);
   });
 
   it("throws what is not a full pipe", () => {

@@ -20,7 +20,7 @@ export interface Late {
 /** The deadlines of one function. */
 export interface Deadlines {
   /** The deadline of an invocation; `undefined` where its context knows no time, as in tests. */
-  of(context: unknown): Deadline | undefined;
+  of(context: unknown, nowMs: number): Deadline | undefined;
   /** From here until `leave` the time counts. */
   enter(deadline: Deadline, late: Late): void;
   /** Ends it, and tells whether the time was over before. */
@@ -83,14 +83,14 @@ export function createDeadlines(): Deadlines {
     one.after = undefined;
   };
   return {
-    of: (context) => {
+    of: (context, nowMs) => {
       const { getRemainingTimeInMillis: remaining } = (context ?? {}) as { getRemainingTimeInMillis?: unknown };
       if (typeof remaining !== "function") return undefined;
       const leftMs: unknown = remaining.call(context);
       if (typeof leftMs !== "number" || !Number.isFinite(leftMs)) return undefined;
       const delayMs = Math.max(leftMs - marginMs, 0);
       const controller = new AbortController();
-      const dueMs = Date.now() + delayMs;
+      const dueMs = nowMs + delayMs;
       const { signal } = controller;
       const one: Linked = { leftMs, delayMs, dueMs, signal, controller, late: undefined, before: undefined, after: undefined };
       return one;

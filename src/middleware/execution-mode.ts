@@ -103,9 +103,10 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
       // One promise that the run settles or its deadline: a race of two would take three more.
       new Promise((resolve, reject) => {
-        const deadline = deadlines.of(context);
         const bound = runtime();
-        const deadlineMs = deadline === undefined ? undefined : bound.clock.now() + deadline.leftMs;
+        const nowMs = bound.clock.now();
+        const deadline = deadlines.of(context, nowMs);
+        const deadlineMs = deadline === undefined ? undefined : nowMs + deadline.leftMs;
         const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs });
         void runInScope(bound, facts, async (scope) => {
           const answerError = (error: unknown) => {
