@@ -9,17 +9,26 @@ export interface RecordRules {
   /** Names of what stands in a record beside context and data, hence what these cannot overwrite. */
   readonly reserved: ReadonlySet<string>;
   /** A name with the quotes around it, `:` and the quote of a text after it; `undefined` where a plain text may not follow. */
-  readonly plainMember: (name: string) => string | undefined;
+  readonly plainMember: (name: string) => PlainMember | undefined;
+}
+
+/** A name whose texts are written as they are, and the last of them: handlers and tenants come again and again. */
+interface PlainMember {
+  /** `"name":"` */
+  readonly start: string;
+  value: string;
+  text: string;
 }
 
 /** Creates {@link RecordRules}. */
 export function createRecordRules(redaction: Redaction, reserved: ReadonlySet<string>): RecordRules {
-  const remembered = new Map<string, string>();
-  const learn = (name: string): string | undefined => {
+  const remembered = new Map<string, PlainMember>();
+  const learn = (name: string): PlainMember | undefined => {
     const { json, secret } = redaction.member(name);
     if (secret || reserved.has(name) || json.length > plainLimits.characters) return undefined;
-    if (remembered.size < plainLimits.rememberedNames) remembered.set(name, `${json}"`);
-    return `${json}"`;
+    const member = { start: `${json}"`, value: "", text: `${json}"",` };
+    if (remembered.size < plainLimits.rememberedNames) remembered.set(name, member);
+    return member;
   };
   return { redaction, reserved, plainMember: (name) => remembered.get(name) ?? learn(name) };
 }
@@ -132,10 +141,14 @@ export class LogContext {
     for (const name of names) {
       const value = readMember(source, name);
       if (value === undefined) continue;
-      if (typeof value !== "string" || value.length > plainLimits.characters || !isHarmless(value)) return undefined;
-      const json = plainMember(name);
-      if (json === undefined) return undefined;
-      text += `${json}${value}",`;
+      const member = plainMember(name);
+      if (member === undefined || typeof value !== "string") return undefined;
+      if (value !== member.value) {
+        if (value.length > plainLimits.characters || !isHarmless(value)) return undefined;
+        member.value = value;
+        member.text = `${member.start}${value}",`;
+      }
+      text += member.text;
       written.push(name);
     }
     this.#plainNames = written;
