@@ -62,11 +62,21 @@ const noBytes = new Uint8Array(0);
 export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["readBody"] {
   return (limitBytes) => {
     if (body === undefined || body === null || body === "") return noBytes;
-    if (typeof body !== "string") throw new FrameworkError("malformed_request", "The body of the event is not a text");
-    const bytes = Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8");
+    const bytes = bytesOf(body, isBase64Encoded === true);
     if (bytes.byteLength > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
     return bytes;
   };
+}
+
+/** A text, or what a middleware before the handler made of JSON. */
+function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
+  if (typeof body === "string") return Buffer.from(body, isBase64Encoded ? "base64" : "utf8");
+  try {
+    if (typeof body === "object") return Buffer.from(JSON.stringify(body));
+  } catch {
+    // A circle, or nested deeper than the stack: no gateway sends such.
+  }
+  throw new FrameworkError("malformed_request", "The body of the event is not a text");
 }
 
 interface EventBody {

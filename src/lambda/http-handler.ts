@@ -87,9 +87,16 @@ function httpFunction<Event extends LambdaHttpEvent>(
     }
     // Safe: the shape is the event's, and so is its result.
     const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event }) as LambdaHttpResult<Event>;
-    return answer(scope, request, routes(scope.runtime), (response) => {
+    const answered = answer(scope, request, routes(scope.runtime), (response) => {
       const given = toAnswer(response, shape.maxResultBytes);
       return given instanceof Promise ? given.then(written) : written(given);
+    });
+    if (!scope.hasMiddlewares) return answered;
+    // Middlewares get errors as the answers that they are: Middy's own error handler would make a 500 of each.
+    return answered.catch((error: unknown) => {
+      if (scope.signal?.aborted) throw error; // it was answered before
+      const facts = { shape, event, method: request.method, headers: request.headers, signal: undefined };
+      return eventCodec.fail(error, scope, facts) as LambdaHttpResult<Event>; // safe: as above
     });
   };
   prepareLambda(server);

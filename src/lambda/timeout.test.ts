@@ -75,10 +75,14 @@ test("an abandoned handler's database refuses, and its late result is dropped", 
   expect([statusCode, lines.length]).toEqual([504, before]);
 });
 
-test("an abandoned handler's late error is logged for debugging and is nobody's unhandled rejection", async () => {
+test.each([
+  ["bare", () => lambdaHttp(build())],
+  ["behind a middleware", () => lambdaHttp(build()).before(() => undefined)],
+])("an abandoned handler's late error, %s, is logged for debugging and is nobody's unhandled rejection", async (_how, make) => {
+  const http = make();
   const unhandled = vi.fn();
   process.on("unhandledRejection", unhandled);
-  await lambdaHttp(build())(event("/wait"), lasting(0));
+  await http(event("/wait"), lasting(0));
   held.reject(new Error("too late"));
 
   await vi.waitFor(
