@@ -11,7 +11,7 @@ export default defineConfig({
   test: {
     include: [
       "test/localstack/*.contract.ts",
-      "test/once/{powertools-defects,processes,writes}.test.ts",
+      "test/once/{isolation,powertools-defects,processes,writes}.test.ts",
       "test/integration/crash-sample.test.ts",
       "src/aws/claim-store.test.ts",
     ],

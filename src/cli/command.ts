@@ -1,21 +1,7 @@
 import { parseArgs } from "node:util";
-import type { Clock } from "../context/clock.ts";
 import { authProblems } from "../identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../identity/token.ts";
-
-/** What the command works with, so that a test can give it others. */
-export interface CommandContext {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly clock: Clock;
-  /** Prints a line of the answer. */
-  readonly print: (line: string) => void;
-  /** Prints a line about what went wrong. */
-  readonly complain: (line: string) => void;
-  /** Resolves after `ms`. */
-  readonly wait: (ms: number) => Promise<void>;
-  /** The secret of the embedded stack; throws in production. */
-  readonly developmentSecret: () => Promise<string>;
-}
+import type { CommandContext } from "./command-context.ts";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 

@@ -8,7 +8,7 @@ import { rotateRows } from "../config/rotation.ts";
 import { createRowCipher } from "../config/row-value.ts";
 import { createSecrets } from "../config/secrets.ts";
 import type { ConfigStore } from "../config/store.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./command-context.ts";
 
 /** One call of `keelson key-ring`. */
 export interface KeyRingCall {

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { accountOf, ssmEndpoint } from "../aws/adapters.ts";
 import { openKeyRingParameter } from "../aws/key-ring-parameter.ts";
 import { isTypedError } from "../errors/errors.ts";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./command-context.ts";
 import { type KeyRingAction, type KeyRingCall, keyRingActions } from "./key-ring-actions.ts";
 
 /** What `keelson key-ring --help` prints. */

@@ -1,7 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type ClientLogger, type ClientLoggerOptions, createClientLogger } from "./client-logger.ts";
+import { type ClientLogger, createClientLogger } from "./client-logger.ts";
+import type { ClientLoggerOptions } from "./options.ts";
 
 interface Sent {
   readonly records: Record<string, unknown>[];

@@ -1,4 +1,4 @@
-import type { ClientLoggerOptions } from "./client-logger.ts";
+import type { ClientLoggerOptions } from "./options.ts";
 import { listen, page } from "./page.ts";
 
 /** Records on their way to the server. */

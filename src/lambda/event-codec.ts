@@ -3,7 +3,7 @@ import type { EventCodec } from "../middleware/execution-mode.ts";
 import type { RequestScope, ScopeFacts } from "../middleware/scope.ts";
 import { type HttpCodec, type LambdaAnswer, tooLarge } from "./codec.ts";
 import { httpApi } from "./http-api.ts";
-import type { LambdaHttpEvent, LambdaHttpResult } from "./http-handler.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { loadBalancer } from "./load-balancer.ts";
 import { restApi } from "./rest-api.ts";
 

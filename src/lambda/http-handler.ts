@@ -12,19 +12,8 @@ import type { RequestScope } from "../middleware/scope.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
 import { type LambdaAnswer, toAnswer } from "./codec.ts";
 import { assertFits, eventCodec, inBetween, shapeOf } from "./event-codec.ts";
-import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
-import type { LoadBalancerEvent, LoadBalancerResult } from "./load-balancer.ts";
-import type { RestApiEvent, RestApiResult } from "./rest-api.ts";
-
-/** An event that `lambdaHttp` and `lambdaHandler` answer. */
-export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
-
-/** What an event of one shape is answered with. */
-export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> = Event extends HttpApiEvent
-  ? HttpApiResult
-  : Event extends LoadBalancerEvent
-    ? LoadBalancerResult
-    : RestApiResult;
+import type { HttpApiEvent } from "./http-api.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
 /**
  * A Lambda function for HTTP events; Middy's `use` adds further middlewares to it. `Event` is only

@@ -16,7 +16,7 @@ import { writeIdOf } from "../once/write-id.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
 import { type LambdaAnswer, toAnswer } from "./codec.ts";
 import { assertFits, eventCodec, type HttpFacts, structured } from "./event-codec.ts";
-import type { LambdaHttpEvent, LambdaHttpResult } from "./http-handler.ts";
+import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
 /** What {@link requestScope} wraps. */
 export interface RequestScopeOptions {

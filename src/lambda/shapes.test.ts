@@ -5,7 +5,8 @@ import { buildServer, type Server } from "../app/server.ts";
 import { currentContext } from "../context/ambient.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
-import { type LambdaHttpEvent, lambdaHandler, lambdaHttp } from "./http-handler.ts";
+import type { LambdaHttpEvent } from "./http-event.ts";
+import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
 const large = defineFeature("large", (r) => {
   const open = { access: access.everyone } as const;

@@ -8,6 +8,8 @@ import { createOnce } from "../../src/once/once.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 2_000;
+/** Printed with the result: `SEED=…` repeats it. */
+const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 const fates: readonly Fate[] = ["fine", "fails", "answer lost", "process dies before", "process dies after", "conflict"];
 
 /** What the handler of one request does. */
@@ -84,9 +86,11 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
       }
       expect(world.effects.length).toBeLessThanOrEqual(1);
     }),
-    { numRuns: runs, endOnFailure: true },
+    { numRuns: runs, endOnFailure: true, seed },
   );
-  console.log(`once: ${runs} interleavings, ${expired} of them over an expiry; states met: ${[...seen].sort().join("; ")}`);
+  console.log(
+    `once: seed ${seed}, ${runs} interleavings, ${expired} of them over an expiry; states met: ${[...seen].sort().join("; ")}`,
+  );
   for (const call of ["take", "complete", "release", "commit"]) {
     for (const fate of fates.slice(0, 5)) expect([...seen]).toContain(`${call}: ${fate}`);
   }

@@ -1,0 +1,15 @@
+import type { Clock } from "../context/clock.ts";
+
+/** What the command works with, so that a test can give it others. */
+export interface CommandContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly clock: Clock;
+  /** Prints a line of the answer. */
+  readonly print: (line: string) => void;
+  /** Prints a line about what went wrong. */
+  readonly complain: (line: string) => void;
+  /** Resolves after `ms`. */
+  readonly wait: (ms: number) => Promise<void>;
+  /** The secret of the embedded stack; throws in production. */
+  readonly developmentSecret: () => Promise<string>;
+}

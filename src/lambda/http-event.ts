@@ -1,0 +1,13 @@
+import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
+import type { LoadBalancerEvent, LoadBalancerResult } from "./load-balancer.ts";
+import type { RestApiEvent, RestApiResult } from "./rest-api.ts";
+
+/** An event that `lambdaHttp` and `lambdaHandler` answer. */
+export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
+
+/** What an event of one shape is answered with. */
+export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> = Event extends HttpApiEvent
+  ? HttpApiResult
+  : Event extends LoadBalancerEvent
+    ? LoadBalancerResult
+    : RestApiResult;
