@@ -138,6 +138,26 @@ test("a scenario that does not succeed, or makes no call, is an error", async ()
   expect(attempts).toBe(5);
   const broken = crashEverywhere(server, { act: () => Promise.reject("no error"), check: async () => undefined });
   await expect(broken).rejects.toThrow("without a cut: no error");
+  const silent = crashEverywhere(server, { act: () => Promise.reject(), check: async () => undefined });
+  await expect(silent).rejects.toThrow("without a cut: undefined");
   const calm = crashEverywhere(server, { act: (app) => app.call("counters.counter.nothing"), check: async () => undefined });
   await expect(calm).rejects.toThrow("makes no call");
+}, 60_000);
+
+test("an answer that asks for another try gets one, up to five; the last is what is checked", async () => {
+  const statuses: number[] = [];
+  const busyUntil = (attempt: number) =>
+    crashEverywhere(server, {
+      arrange: async () => void statuses.splice(0),
+      act: async (app) => {
+        await amountOf(app);
+        statuses.push(statuses.length + 1 < attempt ? 503 : 200);
+        return new Response(null, { status: statuses.at(-1) ?? 0 });
+      },
+      check: async (_app, { status }) => expect(status).toBe(200),
+    });
+  await busyUntil(3);
+  expect(statuses).toEqual([503, 503, 200]);
+  await expect(busyUntil(9)).rejects.toThrow("without a cut: expected 503 to be 200");
+  expect(statuses).toEqual([503, 503, 503, 503, 503]);
 }, 60_000);
