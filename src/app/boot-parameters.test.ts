@@ -28,6 +28,8 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
         configRows: { read: async () => [] },
         configStore: {} as never,
         claims: {} as never,
+        outbox: {} as never,
+        messaging: {} as never,
         parameters: {
           read: async (path) => {
             const answer = answers[Math.min(seen.reads.length, answers.length - 1)];
@@ -134,6 +136,8 @@ test("without a path of SSM nothing is read", async () => {
       configRows: { read: async () => [] },
       configStore: {} as never,
       claims: {} as never,
+      outbox: {} as never,
+      messaging: {} as never,
       parameters: { read, get: read, middlewareStack: {} as never, close: () => {} },
       close: async () => {},
     }),
@@ -167,6 +171,8 @@ function ringOver({ production = false, path = false }, ...answers: (ConfigParam
       configRows: { read: async () => [] },
       configStore: {} as never,
       claims: {} as never,
+      outbox: {} as never,
+      messaging: {} as never,
       parameters: {
         read: async () => [{ name: "/app/none/such", value: "1", secure: false }],
         get: async () => {
@@ -238,6 +244,8 @@ test("a server in production with encrypted keys and without a ring says so at i
         configRows: { read: async () => [] },
         configStore: {} as never,
         claims: {} as never,
+        outbox: {} as never,
+        messaging: {} as never,
         close: async () => {},
       }),
     });
@@ -263,6 +271,8 @@ test("the ring of development is made neither in production nor in Lambda", asyn
         configRows: { read: async () => [] },
         configStore: {} as never,
         claims: {} as never,
+        outbox: {} as never,
+        messaging: {} as never,
         close: async () => {},
       }),
     });

@@ -9,6 +9,7 @@ import type { CommitItem, Database, PipelineContext, RequestView } from "../cont
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Effects } from "./effects.ts";
 import { acceptInput, invoke } from "./invoke.ts";
 import type { Adapters, Runtime } from "./runtime.ts";
 
@@ -23,6 +24,10 @@ export interface ContextFacts {
   readonly request?: (() => RequestView) | undefined;
   /** Commits the run; absent in a query. */
   readonly commit?: CommitResult | undefined;
+  /** What follows from the run; absent in a query. */
+  readonly effects?: Pick<Effects, "publish" | "enqueue" | "deliver"> | undefined;
+  /** What its lines carry beside the usual: the IDs of its event or job. */
+  readonly logFields?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Commits items with what a handler returns. */
@@ -116,12 +121,17 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 
   logFor(handler: string): Logger {
-    const { requestId, user } = this.facts;
-    return this.runtime.log.child({ requestId, tenantId: user.tenantId, userId: user.id, handler });
+    const { requestId, user, logFields } = this.facts;
+    const { tenantId, id: userId } = user;
+    if (logFields === undefined) return this.runtime.log.child({ requestId, tenantId, userId, handler });
+    return this.runtime.log.child({ requestId, tenantId, userId, handler, ...logFields });
   }
 }
 
-/** Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`; `request` alone is left out. */
+/**
+ * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
+ * out `request`, `publish`, `enqueue` and `delivery` alone: most requests never look at them.
+ */
 class Context implements PipelineContext {
   readonly #session: Session;
   readonly #node: ComputedNode | undefined;
@@ -134,13 +144,24 @@ class Context implements PipelineContext {
   readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
+  declare readonly publish: PipelineContext["publish"];
+  declare readonly enqueue: PipelineContext["enqueue"];
+  declare readonly delivery: PipelineContext["delivery"];
 
-  // Made when it is first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
+  // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
   static {
-    Object.defineProperty(Context.prototype, "request", {
-      get(this: Context) {
-        return this.#session.request;
-      },
+    const member = (name: keyof PipelineContext, get: (session: Session) => unknown) =>
+      Object.defineProperty(Context.prototype, name, {
+        get(this: Context) {
+          return get(this.#session);
+        },
+      });
+    member("request", (session) => session.request);
+    member("publish", (session) => async (type: string, payload: unknown) => effectsOf(session, "publish").publish(type, payload));
+    member("enqueue", (session) => async (name: string, payload: unknown) => effectsOf(session, "enqueue").enqueue(name, payload));
+    member("delivery", (session) => {
+      const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);
+      return Object.freeze({ send });
     });
   }
 
@@ -178,6 +199,11 @@ async function commitRun<Result>({ facts }: Session, items: readonly CommitItem[
   if (facts.commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
   await facts.commit(items, result);
   return result;
+}
+
+function effectsOf({ facts }: Session, call: string): NonNullable<ContextFacts["effects"]> {
+  if (facts.effects === undefined) throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
+  return facts.effects;
 }
 
 function plainValue({ value }: Resolved): unknown {

@@ -14,7 +14,8 @@ import { reservedTables, type TableDeclaration } from "./table.ts";
 /** Options as plain JavaScript may hand them over: nothing about them is known. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
-type Report = (problem: Omit<BootProblem, "feature">) => void;
+/** Takes a problem of a declaration. */
+export type Report = (problem: Omit<BootProblem, "feature">) => void;
 
 /** Registers the keys of one `r.config` call; each key's own rules are checked at boot. */
 export function configKeys(feature: string, options: RawOptions, report: Report): RegisteredConfigKey[] {
@@ -180,7 +181,8 @@ function routeProblems(
   }
 }
 
-function unknownOptions(key: string, options: RawOptions, known: readonly string[], report: Report): void {
+/** Reports options that nobody knows. */
+export function unknownOptions(key: string, options: RawOptions, known: readonly string[], report: Report): void {
   for (const name of Object.keys(options ?? {})) {
     if (!known.includes(name)) {
       report({
@@ -193,7 +195,8 @@ function unknownOptions(key: string, options: RawOptions, known: readonly string
   }
 }
 
-function isStandardSchema(value: unknown): value is StandardSchemaV1 {
+/** Whether a value is a Standard Schema. */
+export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
   return isObject && typeof (value as Partial<StandardSchemaV1>)["~standard"]?.validate === "function";
 }

@@ -1,9 +1,22 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ConfigKeyHandle, KeyDeclaration } from "../config/declaration.ts";
 import type { RegisteredConfigKey } from "../config/validators.ts";
+import type { Events } from "../context/names.ts";
+import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { configKeys, handler, type RawOptions, table } from "./declare.ts";
-import type { Answer, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import { channel, consumer, event, job } from "./declare-messages.ts";
+import type { Answer, Awaitable, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import type {
+  ChannelDeclaration,
+  ChannelOptions,
+  ConsumerDeclaration,
+  EventDeclaration,
+  EventOf,
+  EventSchema,
+  JobDeclaration,
+  JobOptions,
+} from "./message-handlers.ts";
 import { type TableDeclaration, type TableHandle, tableHandle } from "./table.ts";
 
 /** What the declarations of one feature come to. */
@@ -12,6 +25,10 @@ export interface FeatureDeclarations {
   readonly configKeys: readonly RegisteredConfigKey[];
   readonly handlers: readonly HandlerDeclaration[];
   readonly tables: readonly TableDeclaration[];
+  readonly events: readonly EventDeclaration[];
+  readonly consumers: readonly ConsumerDeclaration[];
+  readonly jobs: readonly JobDeclaration[];
+  readonly channels: readonly ChannelDeclaration[];
   /** What is wrong with the declarations: `buildServer` reports them all at once. */
   readonly problems: readonly BootProblem[];
 }
@@ -42,6 +59,24 @@ export interface FeatureBuilder {
     name: string,
     options: WriteOptions<Input, Output, Result>,
   ): void;
+  /**
+   * Declares an event, `<entity>.<event name>`, which `ctx.publish` publishes (specification 2.8). Its payload is an
+   * object without a `requestId`, checked where it is published and where it is consumed.
+   */
+  event<const Type extends string>(type: Type, schema: EventSchema<Type>): void;
+  /**
+   * Declares a consumer of an event: `<feature>.<entity>.<name>`. Each consumer handles an event once (specification
+   * 6.4); an event may come more than once, and in any order.
+   */
+  on<Type extends keyof Events>(
+    type: Type,
+    name: string,
+    handler: (ctx: PipelineContext, event: EventOf<Type>) => Awaitable<unknown>,
+  ): void;
+  /** Declares a job, `<entity>.<operation>`, which `ctx.enqueue` enqueues (specification 6.5). */
+  job<Input extends StandardSchemaV1>(name: string, options: JobOptions<Input>): void;
+  /** Declares a channel, through which `ctx.delivery.send` sends. `log` and `webhook` are there already. */
+  channel<Input extends StandardSchemaV1>(name: string, options: ChannelOptions<Input>): void;
 }
 
 const declarationsOf = Symbol.for("keelson.feature");
@@ -74,6 +109,10 @@ export function defineFeature<const Members extends object = object>(
   const keys: RegisteredConfigKey[] = [];
   const handlers: HandlerDeclaration[] = [];
   const tables: TableDeclaration[] = [];
+  const events: EventDeclaration[] = [];
+  const consumers: ConsumerDeclaration[] = [];
+  const jobs: JobDeclaration[] = [];
+  const channels: ChannelDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
 
@@ -96,6 +135,12 @@ export function defineFeature<const Members extends object = object>(
     },
     write: (handlerName, options) => {
       handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
+    },
+    event: (type, schema) => void events.push(event(name, type, schema, report)),
+    on: (type, consumerName, run) => void consumers.push(consumer(name, type, consumerName, run, report)),
+    job: (jobName, options) => void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
+    channel: (channelName, options) => {
+      channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },
   };
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
@@ -120,7 +165,17 @@ export function defineFeature<const Members extends object = object>(
       `defineFeature("${name}"): the declaration returns a property "name", which is the feature's own; rename it`,
     );
   }
-  const declarations: FeatureDeclarations = { name, configKeys: keys, handlers, tables, problems };
+  const declarations: FeatureDeclarations = {
+    name,
+    configKeys: keys,
+    handlers,
+    tables,
+    events,
+    consumers,
+    jobs,
+    channels,
+    problems,
+  };
   // Safe: the literal has exactly the members of `Feature<Members>`.
   return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<Members>;
 }

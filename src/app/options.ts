@@ -5,6 +5,7 @@ import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import type { LogLevel } from "../log/logger.ts";
 import type { PowertoolsLogger } from "../log/server-logger.ts";
 import { isOnceBy, type OnceBy } from "../once/write-id.ts";
+import type { DeliveryOptions } from "./built-in-channels.ts";
 import type { Environment } from "./environment.ts";
 import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
@@ -57,6 +58,8 @@ export interface ServerOptions {
     /** Which ID of the client makes a write happen once, unless the write says otherwise. Default `either`. */
     readonly key?: OnceBy;
   };
+  /** How the channels that every server has send. */
+  readonly delivery?: DeliveryOptions;
   /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }
@@ -96,6 +99,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     cors: unchecked,
     limits: unchecked,
     once: unchecked,
+    delivery: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
   });
@@ -128,6 +132,14 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   group("once", options?.once, {
     waitMs: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of milliseconds"),
     key: (value) => (isOnceBy(value) ? undefined : "either, idempotency-key or false"),
+  });
+  group("delivery", options?.delivery, { webhook: unchecked });
+  const isFlag = (value: unknown) => (typeof value === "boolean" ? undefined : "true or false");
+  group("delivery.webhook", isRecord(options?.delivery) ? options.delivery["webhook"] : undefined, {
+    secret: (value) => (isRecord(value) && typeof value["id"] === "string" ? undefined : "the handle of a text key"),
+    allowHttp: isFlag,
+    allowPrivate: isFlag,
+    timeoutMs: (value) => (Number.isSafeInteger(value) && Number(value) > 0 ? undefined : "a whole number of milliseconds"),
   });
   if (options?.auth !== undefined) {
     problems.push(...authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));

@@ -2,6 +2,7 @@ import type { RegisteredConfigKey } from "../config/validators.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";
+import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
 import type { TableDeclaration } from "./table.ts";
 
 /** Everything that a set of features declares, by name. */
@@ -13,6 +14,14 @@ export interface Registry {
   readonly handlers: ReadonlyMap<string, HandlerDeclaration>;
   /** By logical name. */
   readonly tables: ReadonlyMap<string, TableDeclaration>;
+  /** By type: `file.created`. */
+  readonly events: ReadonlyMap<string, EventDeclaration>;
+  /** By full name: `files.file.enqueue-scan`. */
+  readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
+  /** By full name: `files.file.scan`. */
+  readonly jobs: ReadonlyMap<string, JobDeclaration>;
+  /** By name, without those that every server has. */
+  readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** What is wrong with the declarations themselves, names taken twice among it. */
   readonly problems: readonly BootProblem[];
 }
@@ -89,8 +98,57 @@ export function createRegistry(features: readonly Feature[]): Registry {
       (feature) => feature.tables,
       (table) => table.name,
     ),
+    events: byName(
+      "event",
+      (feature) => feature.events,
+      (event) => event.type,
+    ),
+    consumers: byName(
+      "consumer",
+      (feature) => feature.consumers,
+      (consumer) => consumer.name,
+    ),
+    jobs: byName(
+      "job",
+      (feature) => feature.jobs,
+      (job) => job.name,
+    ),
+    channels: byName(
+      "channel",
+      (feature) => feature.channels,
+      (channel) => channel.name,
+    ),
     problems,
   });
+}
+
+/** What is wrong between declarations of messages: consumers of what nobody declares, and names that are taken by others. */
+export function messageProblems({ events, consumers, handlers, jobs }: Registry): BootProblem[] {
+  const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
+  const taken = [...consumers.values(), ...jobs.values()].filter(
+    ({ name }) => handlers.has(name) || (consumers.has(name) && jobs.has(name)),
+  );
+  return [
+    ...undeclared.map(({ feature, name, type }) => ({
+      feature,
+      key: name,
+      rule: "event-undeclared",
+      message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
+      fix: "declare it with r.event, or add the feature that does",
+    })),
+    ...taken.map(({ feature, name }) => ({
+      feature,
+      key: name,
+      rule: "duplicate-name",
+      message: "a handler, consumer or job of this name is declared as well",
+      fix: "rename one of them",
+    })),
+  ];
+}
+
+/** Whether a server has anything that goes over the bus or the queues. */
+export function usesMessages({ events, consumers, jobs, channels }: Registry): boolean {
+  return events.size + consumers.size + jobs.size + channels.size > 0;
 }
 
 /** A problem of the server's own options. */

@@ -9,6 +9,8 @@ const adapters = (closed: string[] = []) => ({
   configRows: { read: async () => [] },
   configStore: {} as never,
   claims: {} as never,
+  outbox: {} as never,
+  messaging: {} as never,
   close: async () => void closed.push("closed"),
 });
 

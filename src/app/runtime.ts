@@ -1,3 +1,4 @@
+import type { SQSClient } from "@aws-sdk/client-sqs";
 import type { DatabaseRequest } from "../aws/request-database.ts";
 import type { ParameterReader } from "../aws/ssm.ts";
 import { cacheSettings } from "../config/cache-options.ts";
@@ -11,6 +12,7 @@ import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
+import { createOutbox, type EventBus, type Outbox, type OutboxStore } from "../events/outbox.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
@@ -18,13 +20,18 @@ import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
+import { type Claims, createClaims } from "../once/claims.ts";
 import { createOnce, type Once } from "../once/once.ts";
 import { openedClaims } from "../once/opened-claims.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
+import { builtInChannels } from "./built-in-channels.ts";
 import { clientLogHandler } from "./client-log.ts";
+import { createDeliveryJob } from "./delivery-job.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
+import type { ChannelDeclaration, JobDeclaration } from "./message-handlers.ts";
+import type { MessageQueue } from "./message-queue.ts";
 import { routed } from "./routes.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 import { configTable, physicalTableName } from "./table.ts";
@@ -45,7 +52,23 @@ export interface Adapters {
   readonly configStore: ConfigStore;
   /** Where writes, events and jobs are claimed. */
   readonly claims: ClaimStore;
+  /** Where events wait until they are dispatched. */
+  readonly outbox: OutboxStore;
+  /** The bus and the queues, opened with the first call. */
+  messaging(): Promise<Messaging>;
   close(): Promise<void>;
+}
+
+/** The bus that events are put on, and the queues that events and jobs come from. */
+export interface Messaging {
+  readonly bus: EventBus;
+  readonly events: MessageQueue;
+  readonly jobs: MessageQueue;
+  /** The client of the queues, for who polls them. */
+  readonly sqs: SQSClient;
+  /** For whoever watches the calls. */
+  readonly clients: readonly Pick<Database, "middlewareStack">[];
+  close(): void;
 }
 
 /** What a host brings to a server. */
@@ -86,6 +109,16 @@ export interface Runtime {
   readonly newRequestId: () => string;
   /** Does writes once. */
   readonly once: Once;
+  /** Claims events and jobs. */
+  readonly claims: Claims;
+  /** Dispatches events. */
+  readonly outbox: Outbox;
+  /** What this process is at, of events and jobs, by their claims. */
+  readonly consuming: Map<string, Promise<unknown>>;
+  /** The channels of deliveries, those that every server has among them. */
+  readonly channels: ReadonlyMap<string, ChannelDeclaration>;
+  /** The job that sends deliveries. */
+  readonly deliveryJob: JobDeclaration;
   /** What `/health/ready` reports; the container moves it on. */
   readonly lifecycle: { readonly state: "running" | "draining"; readonly draining: AbortSignal; drain(): void };
   /**
@@ -126,18 +159,22 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
 
+  const log = createServerLogger({
+    ...state.options.log,
+    environment: state.environment,
+    env: variables,
+    clock,
+    ...(options.write === undefined ? {} : { write: options.write }),
+  });
+  const claimStore = openedClaims(async () => (await runtime.adapters()).claims);
+  const claims = createClaims({ store: claimStore, clock });
+  const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
   const runtime: Runtime = {
     server: state,
     environment: state.environment,
     variables,
     clock,
-    log: createServerLogger({
-      ...state.options.log,
-      environment: state.environment,
-      env: variables,
-      clock,
-      ...(options.write === undefined ? {} : { write: options.write }),
-    }),
+    log,
     get routes() {
       return routes;
     },
@@ -163,11 +200,22 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     },
     newRequestId: createRequestIds(clock),
     once: createOnce({
-      store: openedClaims(async () => (await runtime.adapters()).claims),
+      store: claimStore,
       clock,
       waitMs: state.options.once?.waitMs ?? defaultWaitMs,
       draining: lifecycle.draining,
     }),
+    claims,
+    outbox: createOutbox({
+      store: async () => (await runtime.adapters()).outbox,
+      bus: async () => (await (await runtime.adapters()).messaging()).bus,
+      claims,
+      clock,
+      log,
+    }),
+    consuming: new Map(),
+    channels,
+    deliveryJob: createDeliveryJob(channels),
     lifecycle,
     adapters: () => {
       if (opened !== undefined) return opened;

@@ -6,7 +6,7 @@ import { conflicts } from "../http/route-table.ts";
 import { type Environment, environmentOf } from "./environment.ts";
 import type { Awaitable, HandlerDeclaration } from "./handler.ts";
 import { optionProblems, type ServerOptions } from "./options.ts";
-import { createRegistry, type Registry, serverProblem } from "./registry.ts";
+import { createRegistry, messageProblems, type Registry, serverProblem } from "./registry.ts";
 import { type RoutedHandler, routed } from "./routes.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -77,6 +77,7 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
   const problems = [
     ...optionProblems(options),
     ...registry.problems,
+    ...messageProblems(registry),
     ...[...registry.configKeys.values()].flatMap(configKeyProblems),
     ...appOverrideProblems(registry, options?.config ?? {}),
     ...routeConflicts(routed(registry.handlers.values())),

@@ -32,6 +32,9 @@ export const onceTable: TableDeclaration = Object.freeze({
   timeToLive: "expiration",
 });
 
+/** keelson's own table of events that wait to be dispatched. */
+export const outboxTable: TableDeclaration = Object.freeze({ name: "outbox", partitionKey: "pk", sortKey: "sk" });
+
 /** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
 export const reservedTables: readonly string[] = Object.freeze(["config", "once", "outbox"]);
 

@@ -1,30 +1,59 @@
 import type { Variables } from "../app/environment.ts";
-import type { Adapters, Runtime } from "../app/runtime.ts";
-import { configTable, onceTable } from "../app/table.ts";
+import type { Adapters, Messaging, Runtime } from "../app/runtime.ts";
+import { configTable, onceTable, outboxTable } from "../app/table.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
+import { messagingNames, openMessaging } from "./messaging.ts";
+import { dynamoOutbox } from "./outbox-store.ts";
 import { requestDatabases } from "./request-database.ts";
 import { openParameters } from "./ssm.ts";
 
-/** Opens the adapters of an AWS account, or of the emulator that the environment names. */
-export async function openAwsAdapters(runtime: Runtime, variables: Variables): Promise<Adapters> {
+/**
+ * Opens the adapters of an AWS account, or of the emulator that the environment names, which gets the bus and the
+ * queues that are missing where `mode` says so.
+ */
+export async function openAwsAdapters(
+  runtime: Runtime,
+  variables: Variables,
+  mode: "create" | "check" = "check",
+): Promise<Adapters> {
   const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = accountOf(variables);
-  const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? dynamoDbEndpoint(variables), ...account });
+  const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account });
   const needsParameters = ssm !== undefined || keyRing !== undefined;
-  const parameters = needsParameters ? await openParameters({ endpoint: ssmEndpoint(variables), ...account }) : undefined;
+  const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;
+  let messaging: Promise<Messaging> | undefined;
+  const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
+  const openMessages = () =>
+    openMessaging(runtime, {
+      ...account,
+      sqsEndpoint: endpointOf(variables, "SQS"),
+      eventBridgeEndpoint: endpointOf(variables, "EVENTBRIDGE"),
+      names,
+      mode,
+    });
   return {
     database,
     databaseFor: requestDatabases(database),
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),
+    outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
+    messaging: () => {
+      messaging ??= openMessages().catch((error: unknown) => {
+        messaging = undefined;
+        throw error;
+      });
+      return messaging;
+    },
     parameters,
     close: async () => {
       database.destroy();
       parameters?.close();
+      // Where it failed to open there is nothing to close.
+      (await messaging?.catch(() => undefined))?.close();
     },
   };
 }
@@ -34,14 +63,9 @@ export function accountOf(variables: Variables) {
   return { region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined, ...credentialsOf(variables) };
 }
 
-/** The endpoint that the environment names, as the SDK reads it; `undefined` for AWS's own. */
-export function dynamoDbEndpoint(variables: Variables): string | undefined {
-  return variables["AWS_ENDPOINT_URL_DYNAMODB"] || variables["AWS_ENDPOINT_URL"] || undefined;
-}
-
-/** The same for SSM. */
-export function ssmEndpoint(variables: Variables): string | undefined {
-  return variables["AWS_ENDPOINT_URL_SSM"] || variables["AWS_ENDPOINT_URL"] || undefined;
+/** The endpoint of a service that the environment names, as the SDK reads it; `undefined` for AWS's own. */
+export function endpointOf(variables: Variables, service: "DYNAMODB" | "SSM" | "SQS" | "EVENTBRIDGE"): string | undefined {
+  return variables[`AWS_ENDPOINT_URL_${service}`] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
 /** Static credentials of variables other than the process's own, which the SDK reads itself. */

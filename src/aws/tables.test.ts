@@ -7,7 +7,7 @@ import {
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Database } from "../context/pipeline-context.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
-import { dynamoDbEndpoint } from "./adapters.ts";
+import { endpointOf } from "./adapters.ts";
 import { openDatabase } from "./dynamodb.ts";
 import { ensureTables } from "./tables.ts";
 
@@ -78,7 +78,7 @@ test("a table that another process creates in between is not an error, anything 
 });
 
 test("the endpoint is the one of DynamoDB, else the one of all services, else AWS's own", () => {
-  expect(dynamoDbEndpoint({ AWS_ENDPOINT_URL_DYNAMODB: "a", AWS_ENDPOINT_URL: "b" })).toBe("a");
-  expect(dynamoDbEndpoint({ AWS_ENDPOINT_URL: "b" })).toBe("b");
-  expect(dynamoDbEndpoint({})).toBeUndefined();
+  expect(endpointOf({ AWS_ENDPOINT_URL_DYNAMODB: "a", AWS_ENDPOINT_URL: "b" }, "DYNAMODB")).toBe("a");
+  expect(endpointOf({ AWS_ENDPOINT_URL: "b" }, "DYNAMODB")).toBe("b");
+  expect(endpointOf({}, "DYNAMODB")).toBeUndefined();
 });

@@ -1,5 +1,5 @@
 import { physicalTableName } from "../app/table.ts";
-import { accountOf, dynamoDbEndpoint } from "../aws/adapters.ts";
+import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { dynamoConfigStore } from "../aws/config-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import type { KeyRingParameter, StoredKeyRing } from "../aws/key-ring-parameter.ts";
@@ -157,7 +157,7 @@ async function inEachTable(
   { env }: CommandContext,
   work: (store: ConfigStore, table: string) => Promise<void>,
 ): Promise<void> {
-  const database = await openDatabase({ endpoint: dynamoDbEndpoint(env), ...accountOf(env) });
+  const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
   try {
     for (const table of new Set(prefixes.map((prefix) => physicalTableName("config", prefix, env)))) {
       await work(dynamoConfigStore(database, table), table);

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { accountOf, ssmEndpoint } from "../aws/adapters.ts";
+import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { openKeyRingParameter } from "../aws/key-ring-parameter.ts";
 import { isTypedError } from "../errors/errors.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -41,7 +41,7 @@ export async function runKeyRingCommand(args: readonly string[], context: Comman
       context.print(keyRingUsage);
       return 0;
     }
-    const options = { endpoint: ssmEndpoint(context.env), ...accountOf(context.env) };
+    const options = { endpoint: endpointOf(context.env, "SSM"), ...accountOf(context.env) };
     const stored = await openKeyRingParameter(call.parameter, options);
     try {
       await call.action(call, stored, context);

@@ -1,8 +1,8 @@
 import type { Variables } from "../app/environment.ts";
 import type { Adapters, Runtime, RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
-import { configTable, onceTable } from "../app/table.ts";
-import { dynamoDbEndpoint, openAwsAdapters, ssmEndpoint } from "../aws/adapters.ts";
+import { configTable, onceTable, outboxTable } from "../app/table.ts";
+import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
 
 /** What a container's runtime is bound to. */
@@ -18,7 +18,7 @@ export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developm
 export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
   const directory = variables["KEELSON_DIRECTORY"] || ".keelson";
   const { environment, options } = serverInternals(server);
-  const endpoint = options.dynamodb?.endpoint ?? dynamoDbEndpoint(variables);
+  const endpoint = options.dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
@@ -26,13 +26,13 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   if (endpoint !== undefined) {
     return {
       ...secret,
-      adapters: { dynamodb: endpoint, ...ssmAt(ssmEndpoint(variables) ?? "aws") },
+      adapters: { dynamodb: endpoint, ...ssmAt(endpointOf(variables, "SSM") ?? "aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
     };
   }
   if (!isLocal) {
     return {
-      adapters: { dynamodb: "aws", ...ssmAt(ssmEndpoint(variables) ?? "aws") },
+      adapters: { dynamodb: "aws", ...ssmAt(endpointOf(variables, "SSM") ?? "aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, "check"),
     };
   }
@@ -45,7 +45,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
 
 /** Opens adapters and makes sure that the tables are there: created on an emulator, checked on AWS. */
 export async function openChecked(runtime: Runtime, variables: Variables, mode: "create" | "check"): Promise<Adapters> {
-  const adapters = await openAwsAdapters(runtime, variables);
+  const adapters = await openAwsAdapters(runtime, variables, mode);
   try {
     await ensureTables(adapters.database, requiredTables(runtime), mode);
   } catch (error) {
@@ -91,10 +91,9 @@ function loadEmbedded() {
 }
 
 function requiredTables(runtime: Runtime) {
-  return [configTable, onceTable, ...runtime.server.registry.tables.values()].map((table) => ({
-    ...table,
-    tableName: runtime.tableName(table.name),
-  }));
+  const { tables, events } = runtime.server.registry;
+  const own = events.size > 0 ? [configTable, onceTable, outboxTable] : [configTable, onceTable];
+  return [...own, ...tables.values()].map((table) => ({ ...table, tableName: runtime.tableName(table.name) }));
 }
 
 /** What becomes of tables that are missing: an emulator, on this machine or spoken to in the clear, gets them. */

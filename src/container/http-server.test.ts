@@ -122,6 +122,8 @@ async function serving(options: Parameters<typeof createHttpServer>[1] = {}, aut
       configRows: { read: async () => [] },
       configStore: {} as never,
       claims: {} as never,
+      outbox: {} as never,
+      messaging: {} as never,
       close: async () => {},
     }),
   });

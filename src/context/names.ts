@@ -16,3 +16,25 @@ export interface Query<Input extends StandardSchemaV1, Output extends StandardSc
  */
 // biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
 export interface Queries {}
+
+/**
+ * The events that `ctx.publish` and `r.on` know, by type, with what their schemas give. A feature adds its own:
+ *
+ * @example
+ * declare module "keelson" {
+ *   interface Events { "file.created": z.output<typeof fileCreated> }
+ * }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+export interface Events {}
+
+/**
+ * The jobs that `ctx.enqueue` knows, by full name, with their payloads. A feature adds its own:
+ *
+ * @example
+ * declare module "keelson" {
+ *   interface Jobs { "files.file.scan": { id: string } }
+ * }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+export interface Jobs {}

@@ -3,7 +3,7 @@ import type { DynamoDBDocumentClient, TransactWriteCommandInput } from "@aws-sdk
 import type { ConfigKeyHandle } from "../config/declaration.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Queries } from "./names.ts";
+import type { Events, Jobs, Queries } from "./names.ts";
 
 /** The database of a `ctx`: a DynamoDB document client whose calls carry `ctx.signal`. */
 export type Database = DynamoDBDocumentClient;
@@ -23,6 +23,19 @@ export interface RequestView {
   readonly ip: string | undefined;
   /** The body's bytes as received; empty where there was none. */
   readonly rawBody: Uint8Array;
+}
+
+/** Sends messages through channels, each as a job (specification 2.6). */
+export interface DeliveryAccessor {
+  /**
+   * Enqueues a message for a channel; it is sent at least once. Resolves once the queue has it.
+   *
+   * @param options.key - a message of the same channel and key, within the tenant and 5 minutes, is the same message.
+   * Default: every call is a message of its own, and a run that is repeated repeats its messages, not the sending.
+   * @throws TypeError where the message does not fit the channel's `input`; Error for a channel that is not
+   * declared, and in a query.
+   */
+  readonly send: (channel: string, message: Readonly<Record<string, unknown>>, options?: { readonly key?: string }) => Promise<void>;
 }
 
 /** What every handler gets as its first argument (specification 2.6). */
@@ -54,6 +67,24 @@ export interface PipelineContext {
    * return ctx.commit([{ Put: { TableName: table.name, Item: row } }], reply(file, { status: 201 }));
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
+  /**
+   * Publishes an event (specification 2.8): it is held until `commit`, or else until the handler returns, is stored together
+   * with what is committed, and then goes to the bus. Where the handler throws it is dropped.
+   *
+   * @throws TypeError for a payload that does not fit its schema; Error for a type that no feature declares, after `commit`, and in a
+   * query; RangeError where it is larger than the bus takes.
+   */
+  readonly publish: <Type extends keyof Events>(type: Type, payload: Events[Type]) => Promise<void>;
+  /**
+   * Enqueues a job (specification 6.5), at once: it runs at least once, also where the handler throws later. One of the same
+   * name, tenant and payload as one of the last 5 minutes is dropped by the queue.
+   *
+   * @throws TypeError where the payload does not fit the job's `input`; Error for a job that is not declared, and in a
+   * query; RangeError where it is larger than the queue takes.
+   */
+  readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name]) => Promise<void>;
+  /** Sends messages through channels. */
+  readonly delivery: DeliveryAccessor;
   /** Aborts when the caller is gone; present only when the request carries one (specification 4.5). */
   readonly signal?: AbortSignal;
   /** The HTTP request; present only where there is one. */

@@ -1,15 +1,17 @@
 import { type ContextFacts, createContext } from "../app/context.ts";
+import { createEffects, unclaimedCommit } from "../app/effects.ts";
 import type { HandlerDeclaration } from "../app/handler.ts";
 import { checkOutput, invoke } from "../app/invoke.ts";
 import type { Adapters } from "../app/runtime.ts";
 import { onceTable } from "../app/table.ts";
+import type { Cause } from "../events/cause.ts";
+import type { User } from "../identity/user.ts";
 import type { RequestScope } from "../middleware/scope.ts";
 import type { Answer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { claimKey } from "../once/claim-key.ts";
 import type { OnceAnswer, OnceWrite, Work } from "../once/claimed-run.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
-import { createRunCommit } from "../once/run-commit.ts";
 import { type WriteId, writeIdOf } from "../once/write-id.ts";
 import type { HttpRequest, HttpResponse } from "./message.ts";
 import { toResponse } from "./response.ts";
@@ -42,17 +44,21 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, performa
   const facts = { requestId, user, handler: declaration.name, request };
   const respond = (result: unknown) => toResponse(result, { kind: "write", head, development: environment === "development" });
   const work: Work = async (run) => {
+    const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, run);
     const ctx = createContext(runtime, adapters, {
       ...facts,
       // A request without a signal gets none, whoever else may wait for its run.
       signal: signal === undefined ? undefined : run.signal,
+      effects,
       commit: async (items, result) => {
         await checkOutput(declaration, result, environment);
-        await run.commit(items, respond(result) as Answer);
+        await effects.commit(items, respond(result) as Answer);
       },
     });
     // Safe, here and above: a write's body is never a stream.
-    return respond(await invoke(declaration, ctx, input, environment)) as Answer;
+    const answer = respond(await invoke(declaration, ctx, input, environment)) as Answer;
+    await effects.settle(() => answer);
+    return answer;
   };
   const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
   const isClaimable = declaration.isClaimable?.(input) ?? true;
@@ -61,18 +67,22 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, performa
   return responseOf(await runtime.once.run(await onceWrite(scope, performance, id), signal, work));
 }
 
+/** What events and jobs of a request say of it. */
+export function causeOf({ requestId }: RequestScope, { id, tenantId }: User): Cause {
+  return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
+}
+
 /** What a write that nothing claims runs with: a commit of its items alone. */
 export function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortSignal | undefined): Parameters<Work>[0] {
-  const { commit } = createRunCommit({
-    store: adapters.claims,
-    clock: runtime.clock,
-    pause: runtime.once.pause,
-    claim: undefined,
-    cipher: undefined,
-    kept: (answer) => answer,
+  let seed: string | undefined;
+  return {
     signal,
-  });
-  return { signal, commit };
+    commit: unclaimedCommit(runtime, adapters, signal),
+    seed: () => {
+      seed ??= crypto.randomUUID();
+      return seed;
+    },
+  };
 }
 
 /** A write that is to happen once, as its handler and its host know it. */

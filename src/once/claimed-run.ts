@@ -4,6 +4,7 @@ import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
 import { type Answer, replayOf } from "./answer.ts";
 import { type CompletedClaim, expiry } from "./claim.ts";
+import { keyText } from "./claim-key.ts";
 import type { ClaimKey, ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
 import { createRunCommit, type RunCommit } from "./run-commit.ts";
@@ -29,7 +30,12 @@ export interface OnceWrite {
 }
 
 /** The work of a write; it throws, or gives an answer. */
-export type Work = (run: { readonly signal: AbortSignal | undefined; readonly commit: RunCommit["commit"] }) => Promise<Answer>;
+export type Work = (run: {
+  readonly signal: AbortSignal | undefined;
+  readonly commit: RunCommit["commit"];
+  /** Of what belongs to the run, IDs are derived: the same where it is run again. */
+  readonly seed: () => string;
+}) => Promise<Answer>;
 
 /** An answer, and whether it is one of before. */
 export interface OnceAnswer {
@@ -100,7 +106,7 @@ function createRun(parts: RunParts, write: OnceWrite, signal: AbortSignal, work:
     work: async () => {
       try {
         outcome = {
-          answer: await work({ signal, commit: (items, answer) => committing().commit(items, answer) }),
+          answer: await work({ signal, commit: (...given) => committing().commit(...given), seed: () => keyText(write.key) }),
           isReplay: false,
         };
       } catch (error) {

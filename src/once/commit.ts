@@ -63,7 +63,7 @@ export function assertCommittable(items: readonly TransactionItem[], reserved: n
 }
 
 /** The size of a value in bytes, about as DynamoDB counts it. */
-function sizeOf(value: unknown): number {
+export function sizeOf(value: unknown): number {
   if (typeof value === "string") return Buffer.byteLength(value);
   if (typeof value === "number" || typeof value === "bigint") return Math.ceil(String(value).length / 2) + 1;
   if (value instanceof Uint8Array || value instanceof ArrayBuffer) return value.byteLength;

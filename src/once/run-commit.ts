@@ -4,7 +4,7 @@ import type { Answer } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
 import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
-import { assertCommittable, type CancellationReason, CommitConditionError, type TransactionItem } from "./commit.ts";
+import { assertCommittable, type CancellationReason, CommitConditionError, sizeOf, type TransactionItem } from "./commit.ts";
 import { type AnswerCipher, storeAnswer } from "./stored-answers.ts";
 
 /** What a commit works with. */
@@ -27,10 +27,11 @@ export interface RunCommit {
   /**
    * Writes the items, and the answer into the record of the claim, together or not at all.
    *
+   * @param own - items of keelson's own, written with them.
    * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
    * for what cannot be committed; whatever the store throws where the outcome stays unknown.
    */
-  commit(items: readonly TransactionItem[], answer: Answer): Promise<void>;
+  commit(items: readonly TransactionItem[], answer: Answer, own?: readonly TransactionItem[]): Promise<void>;
   /** Resolves once nothing is under way. */
   settled(): Promise<void>;
   /** What was committed; `undefined` as long as nothing was. */
@@ -69,14 +70,14 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
   let isUncertain = false;
   let pending: Promise<void> | undefined;
 
-  const commit: RunCommit["commit"] = async (items, answer) => {
+  const commit: RunCommit["commit"] = async (items, answer, own = []) => {
     signal?.throwIfAborted();
     if (pending !== undefined || committed !== undefined || isUncertain) {
       throw new Error("ctx.commit: a run commits once; put all items into one call");
     }
     if (claim !== undefined) assertRepeatable(answer);
-    assertCommittable(items, claim === undefined ? 0 : 1, recordBytes);
-    pending = write(items, answer, kept(answer));
+    assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
+    pending = write([...items, ...own], answer, kept(answer));
     try {
       await pending;
     } finally {

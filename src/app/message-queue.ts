@@ -1,0 +1,33 @@
+/** A message as a queue hands it out. */
+export interface QueueMessage {
+  readonly id: string;
+  readonly body: string;
+  /** What it is acknowledged or handed back with. */
+  readonly receipt: string;
+  /** Messages of one group come in their order; `undefined` in a queue without order. */
+  readonly group: string | undefined;
+  /** How often it was received, this time included. */
+  readonly receives: number;
+}
+
+/** A queue of messages: at least once each. */
+export interface MessageQueue {
+  /** The name, for people. */
+  readonly name: string;
+  /** The address, for who polls it. */
+  url(): Promise<string>;
+  /** @returns the ID of the message: that of the first where it is one of the last 5 minutes. */
+  send(body: string, options: { readonly group: string; readonly deduplicationId: string }): Promise<string>;
+  /** At most ten messages that are there; hidden from others until they are handed back, for 30 s at most. */
+  receive(): Promise<readonly QueueMessage[]>;
+  /** Acknowledges a message. */
+  remove(receipt: string): Promise<void>;
+  /** Hands a message back: it comes again after so many milliseconds. */
+  handBack(receipt: string, afterMs: number): Promise<void>;
+  /** After how many receives a message goes to the dead-letter queue; `undefined` where it never does. */
+  maxReceives(): Promise<number | undefined>;
+  /** Puts a message into the dead-letter queue, and acknowledges it; `false` where there is none. */
+  bury(message: QueueMessage): Promise<boolean>;
+  /** How many messages are there, and how many of them are hidden. */
+  size(): Promise<{ readonly visible: number; readonly hidden: number }>;
+}

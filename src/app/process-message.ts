@@ -1,0 +1,97 @@
+import { isPermanent } from "../errors/permanent-error.ts";
+import { readEnvelope } from "../events/envelope.ts";
+import { readJob } from "../jobs/job-message.ts";
+import { type Consumed, consumeEvent, type ConsumeOptions, runJob } from "./consume.ts";
+import type { MessageQueue, QueueMessage } from "./message-queue.ts";
+import type { Adapters, Runtime } from "./runtime.ts";
+
+/** What a queue holds. */
+export type QueueKind = "events" | "jobs";
+
+/** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
+const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
+
+/**
+ * Does what a message asks for, and says what becomes of the message: `done`, it is to be acknowledged; `later`, it was
+ * handed back, to come again; `buried`, it lies in the dead-letter queue, and one line says why.
+ */
+export async function processMessage(
+  runtime: Runtime,
+  adapters: Adapters,
+  kind: QueueKind,
+  message: QueueMessage,
+  options: ConsumeOptions = {},
+): Promise<"done" | "later" | "buried"> {
+  const queue = (await adapters.messaging())[kind];
+  const outcome = await consume(runtime, adapters, kind, message, options);
+  if (outcome.kind === "processed" || outcome.kind === "skipped") return "done";
+  if (outcome.kind === "handed-back") {
+    await handBack(runtime, queue, message, outcome.afterMs);
+    return "later";
+  }
+  return fail(runtime, queue, message, outcome.error);
+}
+
+async function consume(
+  runtime: Runtime,
+  adapters: Adapters,
+  kind: QueueKind,
+  { body }: QueueMessage,
+  options: ConsumeOptions,
+): Promise<Consumed> {
+  try {
+    return kind === "events"
+      ? await consumeEvent(runtime, adapters, readEnvelope(body), options)
+      : await runJob(runtime, adapters, readJob(body), options);
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+}
+
+/** What failed comes again after a while, longer each time; what has come too often, or can never be done, is buried. */
+async function fail(
+  runtime: Runtime,
+  queue: MessageQueue,
+  message: QueueMessage,
+  error: unknown,
+): Promise<"later" | "buried"> {
+  const reason = error instanceof Error ? error.message : String(error);
+  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason };
+  try {
+    const most = await queue.maxReceives();
+    const isLast = most !== undefined && message.receives >= most;
+    if ((isLast || isPermanent(error)) && (await queue.bury(message))) {
+      runtime.log.error("queue.dead_lettered", { ...facts, ...idsOf(message.body) });
+      return "buried";
+    }
+  } catch (failure) {
+    runtime.log.error("queue.bury_failed", { ...facts, failure: String(failure) });
+  }
+  // Safe: the index is one of the list.
+  const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
+  runtime.log.warn("queue.retry", { ...facts, afterMs });
+  await handBack(runtime, queue, message, afterMs);
+  return "later";
+}
+
+/** Hands a message back; where that fails it comes again by itself, once nobody keeps it hidden. */
+async function handBack(runtime: Runtime, queue: MessageQueue, { id, receipt }: QueueMessage, afterMs: number): Promise<void> {
+  try {
+    await queue.handBack(receipt, afterMs);
+  } catch (error) {
+    runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
+  }
+}
+
+/** The IDs of what a message holds, in so far as it can be read. */
+function idsOf(body: string): Record<string, string> {
+  for (const read of [readEnvelope, readJob]) {
+    try {
+      const message = read(body);
+      const { origRequestId, causedBy, tenantId = "" } = message;
+      const own = "eventId" in message ? { event: message.type, eventId: message.eventId } : { job: message.name, jobId: message.jobId };
+      return { origRequestId, causedBy, tenantId, ...own };
+    } catch {}
+  }
+  return {};
+}

@@ -1,0 +1,115 @@
+import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
+import type { SQSClient } from "@aws-sdk/client-sqs";
+import type { Variables } from "../app/environment.ts";
+import type { Messaging, Runtime } from "../app/runtime.ts";
+import type { Database } from "../context/pipeline-context.ts";
+import { type ClientOptions, clientOptions } from "./client-options.ts";
+import { eventBridgeBus } from "./event-bus.ts";
+import { sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
+
+/** What the bus and the queues of a server are called. */
+export interface MessagingNames {
+  readonly bus: string;
+  /** The `source` of the server's events. */
+  readonly source: string;
+  /** Names, or URLs. */
+  readonly events: string;
+  readonly jobs: string;
+}
+
+/** What they are called: `KEELSON_EVENT_BUS`, `KEELSON_EVENT_QUEUE`, `KEELSON_JOB_QUEUE`, else by the prefix of the tables. */
+export function messagingNames(prefix: string, variables: Variables): MessagingNames {
+  const base = prefix.replaceAll(".", "-");
+  return {
+    bus: variables["KEELSON_EVENT_BUS"] || prefix,
+    source: prefix,
+    events: variables["KEELSON_EVENT_QUEUE"] || `${base}-events`,
+    jobs: variables["KEELSON_JOB_QUEUE"] || `${base}-jobs.fifo`,
+  };
+}
+
+/** Where they are, and what is done about what is missing. */
+export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
+  readonly sqsEndpoint: string | undefined;
+  readonly eventBridgeEndpoint: string | undefined;
+  readonly names: MessagingNames;
+  /** An emulator gets what is missing; on AWS it belongs to the deployment. */
+  readonly mode: "create" | "check";
+}
+
+/** How often a message is received before it goes to the dead-letter queue, in queues that keelson makes. */
+const maxReceives = 5;
+
+/** Opens the bus and the queues. Their SDK is loaded here, and only here. */
+export async function openMessaging(runtime: Runtime, options: MessagingOptions): Promise<Messaging> {
+  const { sqsEndpoint, eventBridgeEndpoint, names, mode, ...account } = options;
+  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([
+    import("@aws-sdk/client-sqs"),
+    import("@aws-sdk/client-eventbridge"),
+  ]);
+  const sqs = new SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
+  const eventBridge = new EventBridgeClient(clientOptions({ ...account, endpoint: eventBridgeEndpoint }));
+  const close = () => {
+    sqs.destroy();
+    eventBridge.destroy();
+  };
+  if (mode === "create") {
+    try {
+      await create(sqs, eventBridge, names);
+    } catch (error) {
+      close();
+      throw error;
+    }
+  }
+  return {
+    bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause: runtime.once.pause }),
+    events: sqsQueue(sqs, names.events),
+    jobs: sqsQueue(sqs, names.jobs),
+    sqs,
+    // Safe: whatever the client, a command passes through unchanged.
+    clients: [sqs, eventBridge] as unknown as readonly Pick<Database, "middlewareStack">[],
+    close,
+  };
+}
+
+/** Makes what is missing: two queues with their dead-letter queues, the bus, and the rule that puts its events into a queue. */
+async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: MessagingNames): Promise<void> {
+  const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import("@aws-sdk/client-eventbridge");
+  const [events] = await Promise.all([createQueue(sqs, names.events), createQueue(sqs, names.jobs)]);
+  try {
+    await eventBridge.send(new CreateEventBusCommand({ Name: names.bus }));
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "ResourceAlreadyExistsException") throw error;
+  }
+  const rule = { EventBusName: names.bus, Name: `${names.source.replaceAll(".", "-")}-events` };
+  await eventBridge.send(new PutRuleCommand({ ...rule, EventPattern: JSON.stringify({ source: [names.source] }) }));
+  const Targets = [{ Id: "events", Arn: events }];
+  await eventBridge.send(new PutTargetsCommand({ EventBusName: rule.EventBusName, Rule: rule.Name, Targets }));
+}
+
+/** Makes a queue and its dead-letter queue, where they are missing; gives the ARN. */
+async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
+  const name = nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
+  const isOrdered = name.endsWith(".fifo");
+  const ordered: Record<string, string> = isOrdered ? { FifoQueue: "true" } : {};
+  const dead = await createOne(sqs, isOrdered ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`, ordered);
+  return createOne(sqs, name, {
+    ...ordered,
+    VisibilityTimeout: String(visibilitySeconds),
+    RedrivePolicy: JSON.stringify({ deadLetterTargetArn: dead, maxReceiveCount: maxReceives }),
+  });
+}
+
+/** One that is there with other attributes is left as it is. */
+async function createOne(sqs: SQSClient, name: string, attributes: Record<string, string>): Promise<string> {
+  const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import("@aws-sdk/client-sqs");
+  let url: string | undefined;
+  try {
+    ({ QueueUrl: url } = await sqs.send(new CreateQueueCommand({ QueueName: name, Attributes: attributes })));
+  } catch (error) {
+    if (!(error instanceof Error) || !error.name.startsWith("QueueNameExists")) throw error;
+    ({ QueueUrl: url } = await sqs.send(new GetQueueUrlCommand({ QueueName: name })));
+  }
+  const { Attributes = {} } = await sqs.send(new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["QueueArn"] }));
+  return String(Attributes["QueueArn"]);
+}

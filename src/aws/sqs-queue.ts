@@ -1,0 +1,129 @@
+import type { Message, SQSClient } from "@aws-sdk/client-sqs";
+import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
+
+/** How long a message is hidden from others once it was received, in seconds. */
+export const visibilitySeconds = 30;
+/** A receipt's message can be hidden for so long at the most, in seconds. */
+const longestVisibilitySeconds = 43_200;
+
+/** A queue of SQS, by its name or its URL. What is asked of it is asked once. */
+export function sqsQueue(client: SQSClient, nameOrUrl: string): MessageQueue {
+  const name = nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
+  const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
+  const redrive = once(async () => {
+    const { GetQueueAttributesCommand } = await sdk();
+    const { Attributes = {} } = await client.send(
+      new GetQueueAttributesCommand({ QueueUrl: await url(), AttributeNames: ["RedrivePolicy"] }),
+    );
+    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(Attributes["RedrivePolicy"] ?? "{}") as {
+      readonly deadLetterTargetArn?: string;
+      readonly maxReceiveCount?: number | string;
+    };
+    return deadLetterTargetArn === undefined ? undefined : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
+  });
+  const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
+  const queue: MessageQueue = {
+    name,
+    url,
+    send: async (body, { group, deduplicationId }) => {
+      const { SendMessageCommand } = await sdk();
+      const { MessageId } = await client.send(
+        new SendMessageCommand({
+          QueueUrl: await url(),
+          MessageBody: body,
+          MessageGroupId: group,
+          MessageDeduplicationId: deduplicationId,
+        }),
+      );
+      return String(MessageId);
+    },
+    receive: async () => {
+      const { ReceiveMessageCommand } = await sdk();
+      const { Messages = [] } = await client.send(
+        new ReceiveMessageCommand({
+          QueueUrl: await url(),
+          MaxNumberOfMessages: 10,
+          WaitTimeSeconds: 0,
+          VisibilityTimeout: visibilitySeconds,
+          MessageSystemAttributeNames: ["ApproximateReceiveCount", "MessageGroupId"],
+        }),
+      );
+      return Messages.map(queueMessage);
+    },
+    remove: async (receipt) => {
+      const { DeleteMessageCommand } = await sdk();
+      await client.send(new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }));
+    },
+    handBack: async (receipt, afterMs) => {
+      const { ChangeMessageVisibilityCommand } = await sdk();
+      const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(afterMs / 1000));
+      await client.send(new ChangeMessageVisibilityCommand({ QueueUrl: await url(), ReceiptHandle: receipt, VisibilityTimeout }));
+    },
+    maxReceives: async () => (await redrive())?.maxReceives,
+    bury: async ({ id, body, receipt, group }) => {
+      const dead = await redrive();
+      if (dead === undefined) return false;
+      const { SendMessageCommand } = await sdk();
+      const ordered = group === undefined ? {} : { MessageGroupId: group, MessageDeduplicationId: `dead-${id}` };
+      await client.send(new SendMessageCommand({ QueueUrl: await deadUrl(dead.arn), MessageBody: body, ...ordered }));
+      await queue.remove(receipt);
+      return true;
+    },
+    size: async () => {
+      const { GetQueueAttributesCommand } = await sdk();
+      const { Attributes = {} } = await client.send(
+        new GetQueueAttributesCommand({
+          QueueUrl: await url(),
+          AttributeNames: ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
+        }),
+      );
+      return {
+        visible: Number(Attributes["ApproximateNumberOfMessages"]),
+        hidden: Number(Attributes["ApproximateNumberOfMessagesNotVisible"]),
+      };
+    },
+  };
+  return queue;
+}
+
+/** A message of the SDK as keelson has it. */
+export function queueMessage({ MessageId, Body, ReceiptHandle, Attributes = {} }: Message): QueueMessage {
+  return {
+    id: String(MessageId),
+    body: String(Body),
+    receipt: String(ReceiptHandle),
+    group: Attributes["MessageGroupId"],
+    receives: Number(Attributes["ApproximateReceiveCount"] ?? 1),
+  };
+}
+
+/** The address of a queue. @throws Error naming it where it does not exist. */
+async function urlOf(client: SQSClient, name: string): Promise<string> {
+  const { GetQueueUrlCommand } = await sdk();
+  try {
+    return String((await client.send(new GetQueueUrlCommand({ QueueName: name }))).QueueUrl);
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "QueueDoesNotExist") throw error;
+    throw new Error(`the queue ${name} does not exist; deploy it, or set KEELSON_EVENT_QUEUE or KEELSON_JOB_QUEUE`, {
+      cause: error,
+    });
+  }
+}
+
+/** Asks once; where that fails the next asks again. */
+function once<Parameters extends unknown[], Result>(
+  ask: (...parameters: Parameters) => Promise<Result>,
+): (...parameters: Parameters) => Promise<Result> {
+  let asked: Promise<Result> | undefined;
+  return (...parameters) => {
+    asked ??= ask(...parameters).catch((error: unknown) => {
+      asked = undefined;
+      throw error;
+    });
+    return asked;
+  };
+}
+
+function sdk() {
+  return import("@aws-sdk/client-sqs");
+}

@@ -1,0 +1,25 @@
+/** Present on every permanent error, so that two copies of the package recognise each other's. */
+const brand: unique symbol = Symbol.for("keelson.permanent-error") as never;
+
+/**
+ * What a consumer, a job or a channel throws where trying again is of no use: its message goes to the dead-letter
+ * queue at once.
+ *
+ * @example
+ * throw new PermanentError("the account is closed");
+ */
+export class PermanentError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "PermanentError";
+  }
+
+  get [brand](): true {
+    return true;
+  }
+}
+
+/** Whether `error` is a permanent one, of this copy of the package or of another. */
+export function isPermanent(error: unknown): error is PermanentError {
+  return typeof error === "object" && error !== null && (error as { readonly [brand]?: unknown })[brand] === true;
+}

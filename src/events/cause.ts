@@ -1,0 +1,55 @@
+import { PermanentError } from "../errors/permanent-error.ts";
+
+/** Whose a message is, and what led to it: what every event and every job carries. */
+export interface Cause {
+  /** The ID of the request, event or job that caused it (specification 2.8). */
+  readonly causedBy: string;
+  /** The ID of the request that the whole chain began with (specification 6.3). */
+  readonly origRequestId: string;
+  /** The tenant of the cause; `undefined` where nobody was signed in. */
+  readonly tenantId?: string | undefined;
+  /** The user of the cause; `undefined` where nobody was signed in. */
+  readonly userId?: string | undefined;
+}
+
+/** The longest tenant or user ID. */
+const longestName = 1_024;
+
+/** Reads what came over a queue as an object. @throws PermanentError where it is none. */
+export function objectOf(text: string, what: string): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new PermanentError(`${what} is not JSON`);
+  }
+  return recordOf(value, what);
+}
+
+/** A value as an object. @throws PermanentError where it is none. */
+export function recordOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new PermanentError(`${what} is not an object`);
+  return value as Readonly<Record<string, unknown>>; // safe: it is an object, and its members are unknown
+}
+
+/** Reads the cause of a message. @throws PermanentError naming the member that is not as it has to be. */
+export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
+  const tenantId = nameOf(message, "tenantId");
+  const userId = nameOf(message, "userId");
+  if (userId !== undefined && tenantId === undefined) throw new PermanentError("userId comes without a tenantId");
+  return { causedBy: idOf(message, "causedBy"), origRequestId: idOf(message, "origRequestId"), tenantId, userId };
+}
+
+/** An ID as keelson makes them, and as it accepts those of requests. @throws PermanentError. */
+export function idOf(message: Readonly<Record<string, unknown>>, member: string): string {
+  const value = message[member];
+  if (typeof value === "string" && /^[A-Za-z0-9._:=+/@-]{1,128}$/.test(value)) return value;
+  throw new PermanentError(`${member} is not an ID`);
+}
+
+function nameOf(message: Readonly<Record<string, unknown>>, member: string): string | undefined {
+  const value = message[member];
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && value.length > 0 && value.length <= longestName) return value;
+  throw new PermanentError(`${member} is not a text of 1 to ${longestName} characters`);
+}

@@ -1,0 +1,59 @@
+import { PermanentError } from "../errors/permanent-error.ts";
+import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
+
+/** A shared event (specification 2.8). */
+export interface SharedEvent<Payload = unknown> extends Cause {
+  readonly kind: "shared";
+  /** `<entity>.<event name>` */
+  readonly type: string;
+  readonly eventId: string;
+  readonly payload: Payload;
+}
+
+/** EventBridge takes no larger entry, in bytes: its detail, detail type and source. */
+const maxEntryBytes = 262_144;
+/** What an entry has beside the detail: source, type, time. */
+const entryBytes = 512;
+
+/**
+ * The event as it goes over the wire: JSON, with the request ID in its payload too, as `requestId` (specification 6.3).
+ *
+ * @throws TypeError where JSON cannot hold the payload, or it has a `requestId` of its own; RangeError where it is too large.
+ */
+export function envelopeText(event: SharedEvent): string {
+  const { type, payload, origRequestId } = event;
+  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
+    throw new TypeError(`ctx.publish: the payload of ${type} is not an object`);
+  }
+  if ("requestId" in payload) {
+    throw new TypeError(`ctx.publish: the payload of ${type} has a "requestId", which is keelson's own; rename it`);
+  }
+  const text = JSON.stringify({ ...event, payload: { ...payload, requestId: origRequestId } });
+  const bytes = Buffer.byteLength(text) + entryBytes;
+  if (bytes > maxEntryBytes) {
+    throw new RangeError(
+      `ctx.publish: the event ${type} has ${bytes} bytes, and EventBridge takes ${maxEntryBytes}; publish where the data is, not the data`,
+    );
+  }
+  return text;
+}
+
+/**
+ * Reads an envelope, as EventBridge puts it into a queue or as it is.
+ *
+ * @throws PermanentError naming what is not as it has to be: whoever forged it, trying again would not mend it.
+ */
+export function readEnvelope(text: string): SharedEvent {
+  const body = objectOf(text, "the message");
+  const envelope = "detail-type" in body ? recordOf(body["detail"], "its detail") : body;
+  if (envelope["kind"] !== "shared") throw new PermanentError("its kind is not shared");
+  const { type } = envelope;
+  if (typeof type !== "string" || !isEventType(type)) throw new PermanentError("its type is not <entity>.<event name>");
+  const { requestId: _reserved, ...payload } = recordOf(envelope["payload"], "its payload");
+  return { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
+}
+
+/** Whether a text has the shape of an event's type (specification 2.8). */
+export function isEventType(type: string): boolean {
+  return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
+}

@@ -1,0 +1,62 @@
+import { PermanentError } from "../errors/permanent-error.ts";
+import { type Cause, causeOf, idOf, objectOf, recordOf } from "../events/cause.ts";
+import { claimKey } from "../once/claim-key.ts";
+import { fingerprintOf } from "../once/fingerprint.ts";
+
+/** A job as it lies in the queue. */
+export interface JobMessage<Payload = unknown> extends Cause {
+  readonly jobId: string;
+  /** The full name: `<feature>.<entity>.<operation>`. */
+  readonly name: string;
+  readonly payload: Payload;
+}
+
+/** SQS takes no larger message, in bytes. */
+const maxBytes = 262_144;
+
+/** The job as it goes over the wire. @throws RangeError where it is too large. */
+export function jobText(job: JobMessage): string {
+  const text = JSON.stringify(job);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > maxBytes) {
+    throw new RangeError(
+      `ctx.enqueue: the job ${job.name} has ${bytes} bytes, and SQS takes ${maxBytes}; enqueue where the data is, not the data`,
+    );
+  }
+  return text;
+}
+
+/** The payload as it goes over the wire. @throws TypeError where JSON cannot hold it, or it is no object. */
+export function jobPayload(name: string, payload: unknown): Readonly<Record<string, unknown>> {
+  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
+    throw new TypeError(`ctx.enqueue: the payload of ${name} is not an object`);
+  }
+  return JSON.parse(JSON.stringify(payload)) as Readonly<Record<string, unknown>>; // safe: an object in JSON stays one
+}
+
+/** Reads a job. @throws PermanentError naming what is not as it has to be. */
+export function readJob(text: string): JobMessage {
+  const message = objectOf(text, "the message");
+  const { name } = message;
+  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {
+    throw new PermanentError("its name is not <feature>.<entity>.<operation>");
+  }
+  return { jobId: idOf(message, "jobId"), name, payload: recordOf(message["payload"], "its payload"), ...causeOf(message) };
+}
+
+/** By what a job is one and the same with another: its name, its tenant, and its payload or a key of its own. */
+export interface JobIdentity {
+  readonly name: string;
+  readonly tenantId: string | undefined;
+  /** Given where users have jobs of their own. */
+  readonly userId?: string | undefined;
+}
+
+/**
+ * The deduplication ID of a job, and, for another `content`, its message group: a SHA-256 over what it is known by
+ * (specification 6.5). Equal jobs of two tenants have nothing in common.
+ */
+export function jobHash({ name, tenantId, userId }: JobIdentity, content: unknown): string {
+  const who = [tenantId, userId].map((part) => (part === undefined ? "-" : `=${part}`));
+  return claimKey(["job", name, ...who, fingerprintOf(name, content)], "").partition;
+}

@@ -1,0 +1,12 @@
+import { hash } from "node:crypto";
+
+/**
+ * An ID that belongs to a run: the same for the same parts, so that a run that is repeated repeats it. A UUID of
+ * version 8 (RFC 9562 5.8).
+ */
+export function derivedId(...parts: readonly (string | number)[]): string {
+  const text = parts.map((part) => `${Buffer.byteLength(String(part))}:${part}`).join("");
+  const digits = hash("sha256", text, "hex");
+  const variant = ((Number.parseInt(digits.slice(16, 17), 16) & 0x3) | 0x8).toString(16);
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-8${digits.slice(13, 16)}-${variant}${digits.slice(17, 20)}-${digits.slice(20, 32)}`;
+}
