@@ -1,6 +1,8 @@
+export type { DeliveryOptions, WebhookOptions } from "./app/built-in-channels.ts";
 export type { Environment } from "./app/environment.ts";
 export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./app/feature.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handler.ts";
+export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./app/message-handlers.ts";
 export type { ServerOptions } from "./app/options.ts";
 export { createRegistry, type Registry } from "./app/registry.ts";
 export type { Closer, ReadyCheck, Server } from "./app/server.ts";
@@ -39,7 +41,7 @@ export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConf
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";
-export type { CommitItem, Database, PipelineContext, RequestView } from "./context/pipeline-context.ts";
+export type { CommitItem, Database, DeliveryAccessor, PipelineContext, RequestView } from "./context/pipeline-context.ts";
 export type { Trace } from "./context/trace.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
@@ -53,6 +55,9 @@ export {
   PipelineError,
   ValidationError,
 } from "./errors/errors.ts";
+export { PermanentError } from "./errors/permanent-error.ts";
+export type { Cause } from "./events/cause.ts";
+export type { SharedEvent } from "./events/envelope.ts";
 export type { CorsOptions } from "./http/cors.ts";
 export type { BodyKind } from "./http/message.ts";
 export { type Reply, type ReplyCookie, type ReplyOptions, reply } from "./http/reply.ts";

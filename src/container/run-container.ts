@@ -9,7 +9,8 @@ import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { createHttpServer, type HttpServerOptions } from "./http-server.ts";
-import { closeResources, drain, shutdownTimes } from "./shutdown.ts";
+import { closeResources, drain, finish, shutdownTimes } from "./shutdown.ts";
+import { startWorkers } from "./workers.ts";
 
 /** How a container runs. */
 export interface ContainerOptions extends HttpServerOptions {
@@ -63,6 +64,7 @@ async function start(
   options: ContainerOptions & { readonly port: number },
   binding: Binding,
 ): Promise<Container> {
+  const workers = await startWorkers(runtime);
   const container = createHttpServer(runtime, options);
   const { http } = container;
   http.listen(options.port, options.host);
@@ -78,8 +80,10 @@ async function start(
   let closing: Promise<boolean> | undefined;
   const close = (skipLinger: boolean) => {
     closing ??= (async () => {
+      workers.stop();
       const isDrained = await drain(runtime, container, skipLinger ? { ...shutdownTimes, lingerMs: 0 } : shutdownTimes);
-      return (await closeResources(runtime)) && isDrained;
+      const areDone = await finish(runtime, workers);
+      return (await closeResources(runtime)) && isDrained && areDone;
     })();
     return closing;
   };

@@ -1,5 +1,6 @@
 import type { Runtime } from "../app/runtime.ts";
 import type { ContainerServer } from "./http-server.ts";
+import type { Workers } from "./workers.ts";
 
 /** How long the phases of a shutdown may take, in milliseconds. */
 export interface ShutdownTimes {
@@ -39,6 +40,16 @@ export async function drain(
     http.closeAllConnections();
   }
   return isDrained;
+}
+
+/** Waits for what the workers are at. Resolves to whether none had to be left: its message comes again elsewhere. */
+export async function finish(runtime: Runtime, workers: Workers, limitMs = closeLimitMs): Promise<boolean> {
+  const isFinished = await within(
+    limitMs,
+    workers.finished().then(() => true as const),
+  );
+  if (!isFinished) runtime.log.error("shutdown.workers_cut_off", { afterMs: limitMs });
+  return isFinished;
 }
 
 /** Closes what the application registered, last first, then the adapters. One that fails or hangs does not stop the rest. */

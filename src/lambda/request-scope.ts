@@ -1,9 +1,10 @@
 import type middy from "@middy/core";
 import { createContext } from "../app/context.ts";
+import { createEffects } from "../app/effects.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { isTypedError, PipelineError } from "../errors/errors.ts";
-import { onceWrite, responseOf, unclaimed } from "../http/perform.ts";
+import { causeOf, onceWrite, responseOf, unclaimed } from "../http/perform.ts";
 import { authorize, fail } from "../http/pipeline.ts";
 import { requestView } from "../http/request-view.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
@@ -117,22 +118,25 @@ async function runHttp(
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
   // Safe: what a handler gives for an HTTP event is a result in the event's shape, or becomes one.
   const answer = (result: unknown) => answerOf(shape.read(structured(result as LambdaHttpResult)));
-  const enter: (given: Parameters<Work>[0]) => void = ({ signal: given, commit }) => {
+  /** Runs it with a `ctx`; what it has published goes with the commit, or else with its result. */
+  const runWith = async (given: Parameters<Work>[0]): Promise<unknown> => {
+    const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, given);
     context["keelson"] = createContext(runtime, adapters, {
       requestId,
       user,
       handler,
-      signal: signal === undefined ? undefined : given,
+      signal: signal === undefined ? undefined : given.signal,
       request: () => requestView(request, bytes),
-      commit: (items, result) => commit(items, answer(result)),
+      effects,
+      commit: (items, result) => effects.commit(items, answer(result)),
     });
+    const result = await run();
+    await effects.settle(() => answer(result));
+    return result;
   };
   const once = claim === undefined ? false : (claim.once ?? runtime.server.options.once?.key ?? "either");
   const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: user.id !== undefined });
-  if (id === undefined) {
-    enter(unclaimed(adapters, scope, signal));
-    return run();
-  }
+  if (id === undefined) return runWith(unclaimed(adapters, scope, signal));
   const { authorization = "", cookie = "" } = facts.headers;
   const write = await onceWrite(
     scope,
@@ -147,10 +151,7 @@ async function runHttp(
     },
     id,
   );
-  const work: Work = async (given) => {
-    enter(given);
-    return answer(await run());
-  };
+  const work: Work = async (given) => answer(await runWith(given));
   return shape.write(inShape(responseOf(await runtime.once.run(write, signal, work)) as Answer), event);
 
   // Safe, above and here: an answer has no stream, which alone would have to be awaited.

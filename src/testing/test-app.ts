@@ -9,20 +9,23 @@ import { openDatabase } from "../aws/dynamodb.ts";
 import type { ConfigScope } from "../config/declaration.ts";
 import { systemPartition, tenantPartition, userPartition } from "../config/rows.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
-import type { EmbeddedStack } from "../embedded/index.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
+import type { SharedEvent } from "../events/envelope.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { runQuery, runWrite } from "../http/perform.ts";
 import { isReply } from "../http/reply.ts";
 import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
 import { anonymous, type User } from "../identity/user.ts";
+import type { JobMessage } from "../jobs/job-message.ts";
 import { identify, nameHandler, runInScope } from "../middleware/scope.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
+import type { Recorded, SentDelivery } from "./recorded.ts";
+import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
-import { startTestStack } from "./test-stack.ts";
+import { startTestStack, type TestStack } from "./test-stack.ts";
 
 /** Who calls, in a test. */
 export interface Caller {
@@ -71,7 +74,27 @@ export interface TestApp {
   };
   /** The log records so far, parsed. */
   readonly logs: readonly Readonly<Record<string, unknown>>[];
-  /** The calls of the store and of SSM so far, by operation: `{ BatchGetItem: 2 }`; making tables does not count. */
+  /** The events that were put on the bus so far, each once. */
+  readonly events: readonly SharedEvent[];
+  /** The jobs that were enqueued so far, each once, without those that the queue has dropped. */
+  readonly jobs: readonly JobMessage[];
+  /** The messages that channels have sent so far, each once. */
+  readonly deliveries: readonly SentDelivery[];
+  /**
+   * Lets an event be consumed, or a job run, once more, as if its message had come again.
+   *
+   * @returns `processed` where any consumer ran; `handed-back` where another is at it; `skipped` where all is done.
+   * @throws what a consumer or the job throws.
+   */
+  deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
+  /**
+   * Consumes until no event, job, outbox row or delivery is left; until then nothing is consumed. Where messages wait for
+   * their next attempt it moves the clock.
+   *
+   * @throws Error naming what is stuck, and what went to a dead-letter queue on the way; CrashError where a fault crashes it.
+   */
+  settled(): Promise<void>;
+  /** The calls of store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`; making tables does not count. */
   readonly calls: Readonly<Record<string, number>>;
   readonly clock: TestClock;
   readonly faults: Faults;
@@ -122,15 +145,16 @@ export async function startWatchedApp(
   }
 }
 
-async function startOn(stack: EmbeddedStack, server: Server): Promise<WatchedApp> {
+async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
   const clock = createTestClock();
   const logs: Record<string, unknown>[] = [];
+  const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
   const options = serverInternals(server).options.auth;
   const secret = options?.secret ?? randomBytes(32).toString("base64url");
   const { jwks: _replaced, ...auth } = { ...options, secret };
   const { calls, sequence, faults, watch } = createCallWatch(() => crash());
   const variables = { LOG_LEVEL: "debug", ...stack.env };
-  const start = () => startTestProcess(server, { variables, clock, auth, developmentSecret: secret, logs, watch });
+  const start = () => startTestProcess(server, { variables, clock, auth, developmentSecret: secret, logs, recorded, watch });
   let current = await start();
   let next: Promise<TestProcess> | undefined;
   const crash = () => {
@@ -184,6 +208,15 @@ async function startOn(stack: EmbeddedStack, server: Server): Promise<WatchedApp
       },
     },
     logs,
+    ...recorded,
+    deliver: async (message) => {
+      const process = await running();
+      return untilCrash(process, deliverAgain(process, message));
+    },
+    settled: async () => {
+      const process = await running();
+      return untilCrash(process, settle(process, { clock, waitMs: stack.hasOwnClock ? 500 : 5 }));
+    },
     calls,
     clock,
     faults,

@@ -5,8 +5,10 @@ import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
 import { closeResources } from "../container/shutdown.ts";
+import type { Clock } from "../context/clock.ts";
 import { CrashError } from "./crash-error.ts";
 import type { CallWatch } from "./faults.ts";
+import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
 
 /** A process of a test app, in so far as keelson is one: a runtime and what it holds in memory, and its HTTP server. */
 export interface TestProcess {
@@ -22,15 +24,17 @@ export interface TestProcess {
 }
 
 /** What a test process runs on. */
-export interface TestProcessOptions extends Pick<RuntimeOptions, "clock" | "auth" | "developmentSecret"> {
+export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "developmentSecret"> {
+  readonly clock: Clock;
   readonly variables: Readonly<Record<string, string>>;
   readonly logs: Record<string, unknown>[];
+  readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];
 }
 
 /** Starts a process. */
 export async function startTestProcess(server: Server, options: TestProcessOptions): Promise<TestProcess> {
-  const { variables, logs, watch, ...rest } = options;
+  const { variables, logs, watch, recorded, ...rest } = options;
   const life = new AbortController();
   const runtime = createRuntime(server, {
     ...rest,
@@ -42,9 +46,10 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
       const opened = await openChecked(runtime, variables, "create");
       watch(opened.database, life.signal);
       if (opened.parameters !== undefined) watch(opened.parameters, life.signal);
-      return opened;
+      return { ...opened, messaging: recordMessaging(opened.messaging, { ...options, life: life.signal }) };
     },
   });
+  recordDeliveries(runtime, recorded);
   serverInternals(server).started = true;
   await server.ready();
   const adapters = await runtime.adapters();

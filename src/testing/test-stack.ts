@@ -1,26 +1,41 @@
 import { type Server, serverInternals } from "../app/server.ts";
-import { configTable, onceTable, tableVariable } from "../app/table.ts";
+import { configTable, onceTable, outboxTable, tableVariable } from "../app/table.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
+
+/** The stack of a test app. */
+export interface TestStack extends EmbeddedStack {
+  /** Whether its time goes on by itself, whatever the test's clock says. */
+  readonly hasOwnClock: boolean;
+}
 
 /**
  * Starts the stack of a test app: an embedded one, or, where `KEELSON_TEST_ENDPOINT` names an emulator of AWS,
  * tables there that nobody else has, which go with the app.
  */
-export async function startTestStack(server: Server): Promise<EmbeddedStack> {
+export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];
-  if (!endpoint) return startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  if (!endpoint) return { ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })), hasOwnClock: false };
   const suffix = crypto.randomUUID().slice(0, 8);
-  const names = [configTable, onceTable, ...serverInternals(server).registry.tables.values()].map(({ name }) => name);
+  const names = [configTable, onceTable, outboxTable, ...serverInternals(server).registry.tables.values()].map(
+    ({ name }) => name,
+  );
   const tables = names.map((name) => [tableVariable(name), `test-${suffix}-${name}`] as const);
+  const messages = {
+    KEELSON_EVENT_BUS: `test-${suffix}`,
+    KEELSON_EVENT_QUEUE: `test-${suffix}-events`,
+    KEELSON_JOB_QUEUE: `test-${suffix}-jobs.fifo`,
+  };
   return {
     endpoint,
+    hasOwnClock: true,
     env: {
       AWS_ENDPOINT_URL: endpoint,
       AWS_REGION: "us-east-1",
       AWS_ACCESS_KEY_ID: "test",
       AWS_SECRET_ACCESS_KEY: "test",
       ...Object.fromEntries(tables),
+      ...messages,
     },
     close: () => deleteTables(endpoint, tables),
   };

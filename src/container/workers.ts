@@ -1,0 +1,61 @@
+import { usesMessages } from "../app/registry.ts";
+import type { Runtime } from "../app/runtime.ts";
+import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
+
+/** What a container does beside answering requests. */
+export interface Workers {
+  /** Nothing new is begun. */
+  stop(): void;
+  /** Resolves once nothing is under way, and what was committed is dispatched. */
+  finished(): Promise<void>;
+}
+
+/** How often the outbox is swept, in milliseconds; events leave it right after their commit, so that mostly nothing is there. */
+const sweepMs = 10_000;
+/** How old a row has to be for a sweep, in milliseconds; for the last one of a process. */
+const [graceMs, lastGraceMs] = [10_000, 1_000];
+
+/** Starts the queue's workers and the sweep of the outbox, where the server has any use for them. */
+export async function startWorkers(runtime: Runtime): Promise<Workers> {
+  const { registry } = runtime.server;
+  if (!usesMessages(registry)) return { stop: () => undefined, finished: async () => undefined };
+  const adapters = await runtime.adapters();
+  const messaging = await adapters.messaging();
+  const queues: QueueWorker[] = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
+  if (registry.consumers.size > 0) queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
+  const stopping = new AbortController();
+  let sweeping: Promise<void> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
+    try {
+      await runtime.outbox.sweep({ graceMs: ageMs, ...(signal === undefined ? {} : { signal }) });
+    } catch (error) {
+      runtime.log.warn("outbox.sweep_failed", { reason: String(error) });
+    }
+  };
+  const plan = () => {
+    // Not all processes at once.
+    timer = setTimeout(
+      () => {
+        sweeping = sweep(graceMs, stopping.signal).then(() => {
+          if (!stopping.signal.aborted) plan();
+        });
+      },
+      sweepMs * (0.75 + Math.random() / 2),
+    );
+    timer.unref();
+  };
+  const hasOutbox = registry.events.size > 0;
+  if (hasOutbox) plan();
+  return {
+    stop: () => {
+      stopping.abort();
+      clearTimeout(timer);
+      for (const queue of queues) queue.stop();
+    },
+    finished: async () => {
+      await Promise.all([sweeping, ...queues.map((queue) => queue.finished())]);
+      if (hasOutbox) await sweep(lastGraceMs, undefined);
+    },
+  };
+}

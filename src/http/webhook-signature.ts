@@ -1,0 +1,25 @@
+import { createHmac } from "node:crypto";
+
+const base64Prefix = "whsec_";
+
+/** What a signature covers, and the secret that makes it. */
+export interface SignedMessage {
+  readonly id: string;
+  readonly timestampSeconds: number;
+  readonly body: string;
+  /** Base64 after `whsec_`, otherwise the key itself. */
+  readonly secret: string;
+}
+
+/**
+ * Signs a message as Standard Webhooks has it (https://www.standardwebhooks.com): the value of `webhook-signature`.
+ *
+ * @throws TypeError for a secret without a byte, whose signature anybody could make.
+ */
+export function signWebhook({ id, timestampSeconds, body, secret }: SignedMessage): string {
+  const key = secret.startsWith(base64Prefix)
+    ? Buffer.from(secret.slice(base64Prefix.length), "base64")
+    : Buffer.from(secret, "utf8");
+  if (key.length === 0) throw new TypeError(`the secret is empty; give a key, or ${base64Prefix} and its base64`);
+  return `v1,${createHmac("sha256", key).update(`${id}.${timestampSeconds}.${body}`).digest("base64")}`;
+}

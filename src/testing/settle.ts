@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { consumeEvent, runJob } from "../app/consume.ts";
+import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
+import { processMessage } from "../app/process-message.ts";
+import { usesMessages } from "../app/registry.ts";
+import type { SharedEvent } from "../events/envelope.ts";
+import type { JobMessage } from "../jobs/job-message.ts";
+import type { TestClock } from "./test-clock.ts";
+import type { TestProcess } from "./test-process.ts";
+
+/** How far the clock is moved where messages are hidden, in milliseconds, and how often at the most. */
+const [stepMs, maxSteps] = [5_000, 120];
+
+/** What settling needs. */
+interface Settling {
+  readonly clock: TestClock;
+  /** How long to wait for hidden messages beside moving the clock, in milliseconds: an emulator has a clock of its own. */
+  readonly waitMs: number;
+}
+
+/**
+ * Dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the clock.
+ *
+ * @throws Error naming what is stuck, and what went to a dead-letter queue on the way.
+ */
+export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs }: Settling): Promise<void> {
+  const { registry } = runtime.server;
+  if (!usesMessages(registry)) return;
+  const { events, jobs } = await adapters.messaging();
+  const buried: string[] = [];
+  const stuck = new Map<string, string>();
+  const sweep = () => (registry.events.size > 0 ? runtime.outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0 });
+
+  /** Works on what a queue has now; gives how many messages were there. */
+  const work = async (queue: MessageQueue): Promise<number> => {
+    const messages = await queue.receive();
+    const heldUp = new Set<string>();
+    for (const message of messages) {
+      const { group = message.id } = message;
+      const outcome = heldUp.has(group) ? "later" : await processMessage(runtime, adapters, queue, message);
+      if (outcome === "done") await queue.remove(message.receipt);
+      if (outcome === "buried") buried.push(shown(message));
+      if (outcome === "later") {
+        if (heldUp.has(group)) await queue.hide(message.receipt, 0);
+        heldUp.add(group);
+        stuck.set(message.id, shown(message));
+      } else {
+        stuck.delete(message.id);
+      }
+    }
+    return messages.length;
+  };
+
+  for (let steps = 0; ; ) {
+    const { dispatched, left } = await sweep();
+    const handled = dispatched + (await work(events)) + (await work(jobs));
+    if (handled > 0) continue;
+    const sizes = await Promise.all([events.size(), jobs.size()]);
+    const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left);
+    if (waiting === 0) break;
+    steps += 1;
+    if (steps > maxSteps) {
+      const names = [...stuck.values()].join("; ") || "nothing that came to this process";
+      throw new Error(`app.settled: ${waiting} are left in outbox and queues: ${names}`);
+    }
+    clock.advance(stepMs);
+    await sleep(waitMs);
+  }
+  if (buried.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${buried.join("; ")}`);
+}
+
+/** Consumes an event or runs a job once more, as if its message had come again. */
+export async function deliverAgain(
+  { runtime, adapters }: TestProcess,
+  message: SharedEvent | JobMessage,
+): Promise<"processed" | "skipped" | "handed-back"> {
+  const outcome = await ("jobId" in message ? runJob(runtime, adapters, message) : consumeEvent(runtime, adapters, message));
+  if (outcome.kind === "failed") throw outcome.error;
+  return outcome.kind;
+}
+
+function shown({ body }: QueueMessage): string {
+  return body.slice(0, 200);
+}
