@@ -19,8 +19,19 @@ import { presignDownload } from "./storage.ts";
 const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().positive() });
 const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
 const fileId = z.object({ id: z.string().max(100) });
-const row = file.extend({ pk: z.string(), sk: z.string(), createdAt: z.string() });
+const row = file.extend({ pk: z.string(), sk: z.string(), createdAt: z.string(), scannedAt: z.string().optional() });
 type Row = z.infer<typeof row>;
+const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
+const scan = z.object({ id: z.string() });
+
+declare module "keelson" {
+  interface Events {
+    "file.created": z.output<typeof fileCreated>;
+  }
+  interface Jobs {
+    "files.file.scan": z.input<typeof scan>;
+  }
+}
 
 /** What the developer of an application decides when building the feature. */
 export interface FilesOptions {
@@ -33,6 +44,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
   defineFeature("files", (r) => {
     const config = declareConfig(r);
     const table = r.table("files", { partitionKey: "pk", sortKey: "sk" });
+    r.event("file.created", fileCreated);
 
     r.write("file.create", {
       route: "POST /files",
@@ -49,6 +61,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
         const id = randomUUID();
         const item: Row = { ...keyOf(ctx, id), id, name, sizeMb, createdAt: new Date().toISOString() };
         const answer = reply(toFile(item), { status: 201, headers: { location: `/files/${id}` } });
+        await ctx.publish("file.created", { id, sizeMb });
         return ctx.commit([{ Put: { TableName: table.name, Item: item } }], answer);
       },
     });
@@ -115,6 +128,31 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
           return await ctx.commit([{ Delete: remove }], undefined);
         } catch (error) {
           throw error instanceof CommitConditionError ? new NotFoundError("file", id) : error;
+        }
+      },
+    });
+
+    r.on("file.created", "enqueue-scan", async (ctx, { payload }) => {
+      await ctx.enqueue("files.file.scan", { id: payload.id });
+    });
+
+    r.job("file.scan", {
+      input: scan,
+      handler: async (ctx, { id }) => {
+        const scanned = {
+          TableName: table.name,
+          Key: keyOf(ctx, id),
+          UpdateExpression: "SET scannedAt = :now ADD scans :one",
+          ConditionExpression: "attribute_exists(pk)",
+          ExpressionAttributeValues: { ":now": new Date().toISOString(), ":one": 1 },
+        };
+        // Before the commit: a scan that is done again sends the same message, and one that is done never less than one.
+        await ctx.delivery.send("log", { text: "the file was scanned", file: id });
+        try {
+          await ctx.commit([{ Update: scanned }], undefined);
+        } catch (error) {
+          if (!(error instanceof CommitConditionError)) throw error;
+          ctx.log.info("file.gone", { id }); // deleted meanwhile: there is nothing to scan
         }
       },
     });

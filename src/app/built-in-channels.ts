@@ -32,7 +32,15 @@ export function builtInChannels({ webhook = {} }: DeliveryOptions = {}): (readon
   const feature = "keelson";
   return [
     ["log", { feature, name: "log", input: undefined, send: (ctx, message) => ctx.log.info("delivery.message", { message }) }],
-    ["webhook", { feature, name: "webhook", input: webhookInput, send: (ctx, message, { id }) => sendWebhook(ctx, id, message as Webhook, webhook) }],
+    [
+      "webhook",
+      {
+        feature,
+        name: "webhook",
+        input: webhookInput,
+        send: (ctx, message, { id }) => sendWebhook(ctx, id, message as Webhook, webhook),
+      },
+    ],
   ];
 }
 

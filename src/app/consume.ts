@@ -1,4 +1,5 @@
 import { runWithStore } from "../context/ambient.ts";
+import type { PipelineContext } from "../context/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import type { Cause } from "../events/cause.ts";
@@ -15,7 +16,6 @@ import { createRunCommit } from "../once/run-commit.ts";
 import { checkPayload } from "./check-payload.ts";
 import { createContext } from "./context.ts";
 import { createEffects } from "./effects.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { Adapters, Runtime } from "./runtime.ts";
 
 /** What became of the work that a message asks for. */
@@ -124,10 +124,9 @@ function tenantKey(tenantId: string | undefined): string {
 const severity = ["skipped", "processed", "handed-back", "failed"] as const;
 
 function worst(outcomes: readonly Consumed[]): Consumed {
-  return outcomes.reduce<Consumed>(
-    (one, other) => (severity.indexOf(other.kind) > severity.indexOf(one.kind) ? other : one),
-    { kind: "skipped" },
-  );
+  return outcomes.reduce<Consumed>((one, other) => (severity.indexOf(other.kind) > severity.indexOf(one.kind) ? other : one), {
+    kind: "skipped",
+  });
 }
 
 /** What an answer is of which nobody asks for more than that it is there. */
@@ -136,7 +135,7 @@ const done: Answer = Object.freeze({ status: 204, headers: {}, cookies: [], body
 /** Runs a unit in its scope. In one process a duplicate waits for the first, and is then skipped. */
 async function runOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promise<Consumed> {
   const { tenantId, userId, origRequestId } = unit.cause;
-  const user: User = { id: userId, tenantId, roles: [] };
+  const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
   const log = runtime.log.child({ requestId: origRequestId, tenantId, userId, handler: unit.handler, ...unit.logFields });
   const context = Object.freeze({ requestId: origRequestId, tenantId, userId, signal: undefined, trace: undefined });
   const running = keyText(unit.key);

@@ -157,8 +157,14 @@ class Context implements PipelineContext {
         },
       });
     member("request", (session) => session.request);
-    member("publish", (session) => async (type: string, payload: unknown) => effectsOf(session, "publish").publish(type, payload));
-    member("enqueue", (session) => async (name: string, payload: unknown) => effectsOf(session, "enqueue").enqueue(name, payload));
+    member(
+      "publish",
+      (session) => async (type: string, payload: unknown) => effectsOf(session, "publish").publish(type, payload),
+    );
+    member(
+      "enqueue",
+      (session) => async (name: string, payload: unknown) => effectsOf(session, "enqueue").enqueue(name, payload),
+    );
     member("delivery", (session) => {
       const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);
       return Object.freeze({ send });

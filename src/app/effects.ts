@@ -101,23 +101,29 @@ class RunEffects implements Effects {
     const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
     await checkPayload(declaration.input, payload, refuse);
     await this.#send(declaration, { jobId, name, payload: jobPayload(name, payload), ...this.#cause });
-    this.#scope.log.info("job.enqueued", { job: name, jobId });
+    this.#scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
   }
 
-  async deliver(channel: string, message: Readonly<Record<string, unknown>>, { key }: { readonly key?: string } = {}): Promise<void> {
+  async deliver(
+    channel: string,
+    message: Readonly<Record<string, unknown>>,
+    { key }: { readonly key?: string } = {},
+  ): Promise<void> {
     const declaration = this.#runtime.channels.get(channel);
     if (declaration === undefined) {
       const known = [...this.#runtime.channels.keys()].join(", ");
       throw new Error(`ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`);
     }
     const ownId = this.#derive("delivery", channel);
-    await checkPayload(declaration.input, message, (problems) => misfit("ctx.delivery.send", `the message for ${channel}`, problems));
+    await checkPayload(declaration.input, message, (problems) =>
+      misfit("ctx.delivery.send", `the message for ${channel}`, problems),
+    );
     const { tenantId } = this.#cause;
     // A key of the caller's makes it one and the same wherever it comes from.
     const jobId = key === undefined ? ownId : derivedId("delivery", tenantId === undefined ? "-" : `=${tenantId}`, channel, key);
     const delivery: Delivery = { channel, message: jobPayload(channel, message), key: key === undefined ? ownId : `=${key}` };
     await this.#send(this.#runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
-    this.#scope.log.info("delivery.enqueued", { channel, jobId });
+    this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
   }
 
   commit(items: readonly TransactionItem[], answer: Answer): Promise<void> {
@@ -145,7 +151,7 @@ class RunEffects implements Effects {
   /** Dispatches what was committed, and waits for it; where the bus is slow, no longer than a moment. */
   async #dispatch(rows: readonly OutboxRow[]): Promise<void> {
     if (rows.length === 0) return;
-    for (const { type, eventId } of rows) this.#scope.log.info("event.published", { event: type, eventId });
+    for (const { type, eventId } of rows) this.#scope.log.info("event.published", { event: type, publishedId: eventId });
     const dispatched = this.#runtime.outbox.dispatch(rows);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {

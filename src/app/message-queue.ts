@@ -22,8 +22,8 @@ export interface MessageQueue {
   receive(): Promise<readonly QueueMessage[]>;
   /** Acknowledges a message. */
   remove(receipt: string): Promise<void>;
-  /** Hands a message back: it comes again after so many milliseconds. */
-  handBack(receipt: string, afterMs: number): Promise<void>;
+  /** Hides a received message for so many milliseconds from now; `0` hands it back at once. */
+  hide(receipt: string, forMs: number): Promise<void>;
   /** After how many receives a message goes to the dead-letter queue; `undefined` where it never does. */
   maxReceives(): Promise<number | undefined>;
   /** Puts a message into the dead-letter queue, and acknowledges it; `false` where there is none. */

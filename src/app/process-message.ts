@@ -1,15 +1,16 @@
 import { isPermanent } from "../errors/permanent-error.ts";
-import { readEnvelope } from "../events/envelope.ts";
-import { readJob } from "../jobs/job-message.ts";
-import { type Consumed, consumeEvent, type ConsumeOptions, runJob } from "./consume.ts";
+import { objectOf } from "../events/cause.ts";
+import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
+import { type JobMessage, readJob } from "../jobs/job-message.ts";
+import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 import type { MessageQueue, QueueMessage } from "./message-queue.ts";
 import type { Adapters, Runtime } from "./runtime.ts";
 
-/** What a queue holds. */
-export type QueueKind = "events" | "jobs";
-
 /** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
+
+/** What becomes of a message. */
+export type Processed = "done" | "later" | "buried";
 
 /**
  * Does what a message asks for, and says what becomes of the message: `done`, it is to be acknowledged; `later`, it was
@@ -18,12 +19,11 @@ const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
 export async function processMessage(
   runtime: Runtime,
   adapters: Adapters,
-  kind: QueueKind,
+  queue: MessageQueue,
   message: QueueMessage,
   options: ConsumeOptions = {},
-): Promise<"done" | "later" | "buried"> {
-  const queue = (await adapters.messaging())[kind];
-  const outcome = await consume(runtime, adapters, kind, message, options);
+): Promise<Processed> {
+  const outcome = await consume(runtime, adapters, message.body, options);
   if (outcome.kind === "processed" || outcome.kind === "skipped") return "done";
   if (outcome.kind === "handed-back") {
     await handBack(runtime, queue, message, outcome.afterMs);
@@ -32,29 +32,24 @@ export async function processMessage(
   return fail(runtime, queue, message, outcome.error);
 }
 
-async function consume(
-  runtime: Runtime,
-  adapters: Adapters,
-  kind: QueueKind,
-  { body }: QueueMessage,
-  options: ConsumeOptions,
-): Promise<Consumed> {
+async function consume(runtime: Runtime, adapters: Adapters, body: string, options: ConsumeOptions): Promise<Consumed> {
   try {
-    return kind === "events"
-      ? await consumeEvent(runtime, adapters, readEnvelope(body), options)
-      : await runJob(runtime, adapters, readJob(body), options);
+    const message = readMessage(body);
+    return await ("jobId" in message
+      ? runJob(runtime, adapters, message, options)
+      : consumeEvent(runtime, adapters, message, options));
   } catch (error) {
     return { kind: "failed", error };
   }
 }
 
+/** A job, or an event: no queue holds anything else. @throws PermanentError for what is neither. */
+function readMessage(body: string): SharedEvent | JobMessage {
+  return "jobId" in objectOf(body, "the message") ? readJob(body) : readEnvelope(body);
+}
+
 /** What failed comes again after a while, longer each time; what has come too often, or can never be done, is buried. */
-async function fail(
-  runtime: Runtime,
-  queue: MessageQueue,
-  message: QueueMessage,
-  error: unknown,
-): Promise<"later" | "buried"> {
+async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage, error: unknown): Promise<Processed> {
   const reason = error instanceof Error ? error.message : String(error);
   const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason };
   try {
@@ -77,7 +72,7 @@ async function fail(
 /** Hands a message back; where that fails it comes again by itself, once nobody keeps it hidden. */
 async function handBack(runtime: Runtime, queue: MessageQueue, { id, receipt }: QueueMessage, afterMs: number): Promise<void> {
   try {
-    await queue.handBack(receipt, afterMs);
+    await queue.hide(receipt, afterMs);
   } catch (error) {
     runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
   }
@@ -85,13 +80,13 @@ async function handBack(runtime: Runtime, queue: MessageQueue, { id, receipt }: 
 
 /** The IDs of what a message holds, in so far as it can be read. */
 function idsOf(body: string): Record<string, string> {
-  for (const read of [readEnvelope, readJob]) {
-    try {
-      const message = read(body);
-      const { origRequestId, causedBy, tenantId = "" } = message;
-      const own = "eventId" in message ? { event: message.type, eventId: message.eventId } : { job: message.name, jobId: message.jobId };
-      return { origRequestId, causedBy, tenantId, ...own };
-    } catch {}
+  try {
+    const message = readMessage(body);
+    const { origRequestId, causedBy, tenantId = "" } = message;
+    const own =
+      "jobId" in message ? { job: message.name, jobId: message.jobId } : { event: message.type, eventId: message.eventId };
+    return { origRequestId, causedBy, tenantId, ...own };
+  } catch {
+    return {};
   }
-  return {};
 }

@@ -12,9 +12,9 @@ import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
-import { createOutbox, type EventBus, type Outbox, type OutboxStore } from "../events/outbox.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
+import { createOutbox, type EventBus, type Outbox, type OutboxStore } from "../events/outbox.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
@@ -64,6 +64,8 @@ export interface Messaging {
   readonly bus: EventBus;
   readonly events: MessageQueue;
   readonly jobs: MessageQueue;
+  /** Another queue, by its name. */
+  queue(name: string): MessageQueue;
   /** The client of the queues, for who polls them. */
   readonly sqs: SQSClient;
   /** For whoever watches the calls. */

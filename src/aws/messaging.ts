@@ -65,6 +65,7 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
     bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause: runtime.once.pause }),
     events: sqsQueue(sqs, names.events),
     jobs: sqsQueue(sqs, names.jobs),
+    queue: (name) => sqsQueue(sqs, name),
     sqs,
     // Safe: whatever the client, a command passes through unchanged.
     clients: [sqs, eventBridge] as unknown as readonly Pick<Database, "middlewareStack">[],

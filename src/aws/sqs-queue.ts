@@ -54,9 +54,9 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string): MessageQueue {
       const { DeleteMessageCommand } = await sdk();
       await client.send(new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }));
     },
-    handBack: async (receipt, afterMs) => {
+    hide: async (receipt, forMs) => {
       const { ChangeMessageVisibilityCommand } = await sdk();
-      const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(afterMs / 1000));
+      const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(forMs / 1000));
       await client.send(new ChangeMessageVisibilityCommand({ QueueUrl: await url(), ReceiptHandle: receipt, VisibilityTimeout }));
     },
     maxReceives: async () => (await redrive())?.maxReceives,

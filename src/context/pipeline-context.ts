@@ -35,7 +35,11 @@ export interface DeliveryAccessor {
    * @throws TypeError where the message does not fit the channel's `input`; Error for a channel that is not
    * declared, and in a query.
    */
-  readonly send: (channel: string, message: Readonly<Record<string, unknown>>, options?: { readonly key?: string }) => Promise<void>;
+  readonly send: (
+    channel: string,
+    message: Readonly<Record<string, unknown>>,
+    options?: { readonly key?: string },
+  ) => Promise<void>;
 }
 
 /** What every handler gets as its first argument (specification 2.6). */

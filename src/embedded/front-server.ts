@@ -1,10 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { crc32 } from "node:zlib";
-import { type AwsJsonService, ServiceError, serializationError, unknownOperation } from "./service.ts";
+import { type AwsJsonService, type CallContext, ServiceError, serializationError, unknownOperation } from "./service.ts";
 
 /** DynamoDB takes 16 MB; the slack is for what its limit does not count. */
 const maxBodyBytes = 17 * 1024 * 1024;
+
+/** Milliseconds that a test's clock is ahead of the machine's. */
+const clockOffsetHeader = "x-keelson-clock-offset";
+const largestClockOffsetMs = 10 ** 12;
 
 /** Names a browser may only use for this machine; anything else is DNS rebinding. */
 const localHost = /^(127\.0\.0\.1|\[::1\]|([a-z0-9-]+\.)*localhost)(:\d{1,5})?$/i;
@@ -18,6 +22,7 @@ export function createFrontServer(services: readonly AwsJsonService[], reportFau
     answer(services, request, response).catch((error: unknown) => {
       if (response.destroyed) return; // the client hung up
       const known = error instanceof ServiceError ? error : internalError(error, reportFault);
+      for (const [name, value] of Object.entries(known.headers)) response.setHeader(name, value);
       send(request, response, known.status, { __type: known.type, message: known.message, ...known.members });
     });
   });
@@ -38,7 +43,8 @@ async function answer(services: readonly AwsJsonService[], request: IncomingMess
   const service = services.find(({ targetPrefix }) => target.startsWith(targetPrefix));
   if (service === undefined) throw unknownOperation(target);
   const input = parseInput(await readBody(request));
-  send(request, response, 200, await service.call(target.slice(service.targetPrefix.length), input));
+  const operation = target.slice(service.targetPrefix.length);
+  send(request, response, 200, await service.call(operation, input, contextOf(request, response)));
 }
 
 async function readBody(request: IncomingMessage): Promise<string> {
@@ -66,6 +72,14 @@ function parseInput(body: string): Readonly<Record<string, unknown>> {
     throw serializationError("Start of structure or map expected in the request body");
   }
   return input as Record<string, unknown>; // an object that is neither null nor an array has string keys
+}
+
+function contextOf({ headers }: IncomingMessage, response: ServerResponse): CallContext {
+  const hungUp = new AbortController();
+  response.once("close", () => hungUp.abort());
+  const offset = String(headers[clockOffsetHeader] ?? "");
+  const offsetMs = /^\d{1,13}$/.test(offset) && Number(offset) <= largestClockOffsetMs ? Number(offset) : 0;
+  return { nowMs: Date.now() + offsetMs, endpoint: `http://${headers.host}`, signal: hungUp.signal };
 }
 
 function internalError(error: unknown, reportFault: (error: unknown) => void): ServiceError {

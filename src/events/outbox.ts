@@ -55,7 +55,7 @@ export interface Outbox {
   /**
    * Dispatches the rows that are older than `graceMs`, of every shard that nobody else sweeps.
    *
-   * @returns how many were dispatched, and how many were left.
+   * @returns how many were dispatched, and how many at least were left.
    * @throws where the store cannot be read.
    */
   sweep(options: SweepOptions): Promise<Swept>;
@@ -94,13 +94,15 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
   };
 
   const sweepShard = async (shard: string, { graceMs, signal }: SweepOptions): Promise<Swept> => {
-    const key = claimKey(["outbox-sweep"], shard);
-    const taken = await claims.take(key, { waitMs: 0, stop: [] });
-    if (taken.kind !== "taken") return { dispatched: 0, left: 0 };
+    const before = timeText(clock.now() - graceMs + 1);
+    // Most shards have nothing: these cost one read, and nobody has to claim them.
+    const first = await (await store()).pending(shard, before, 1);
+    if (first.length === 0) return { dispatched: 0, left: 0 };
+    const taken = await claims.take(claimKey(["outbox-sweep"], shard), { waitMs: 0, stop: [] });
+    if (taken.kind !== "taken") return { dispatched: 0, left: first.length };
     const { claim } = taken;
     let [dispatched, left] = [0, 0];
     try {
-      const before = String(clock.now() - graceMs + 1).padStart(timeDigits, "0");
       for (;;) {
         if (signal?.aborted || claim.isLost()) break;
         const rows = await (await store()).pending(shard, before, pageSize);
@@ -120,7 +122,7 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
   return {
     row: ({ eventId, type }, text) => {
       const shard = `shard#${Number.parseInt(eventId.slice(0, 8), 16) % shards}`;
-      return { shard, sort: `${String(clock.now()).padStart(timeDigits, "0")}#${eventId}`, eventId, type, text };
+      return { shard, sort: `${timeText(clock.now())}#${eventId}`, eventId, type, text };
     },
     dispatch: async (rows) => {
       if (rows.length === 0) return;
@@ -144,7 +146,9 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
 }
 
 /** Milliseconds since the epoch, so that texts are in the order of numbers. */
-const timeDigits = 15;
+function timeText(ms: number): string {
+  return String(ms).padStart(15, "0");
+}
 
 function shown({ type, eventId }: OutboxRow): string {
   return `${type} ${eventId}`;

@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import { invalidParameter } from "./sqs-error.ts";
+import { type Input, isInput } from "./sqs-input.ts";
+
+const most = 10;
+const names = /^(?!\.)(?!.*\.\.)[\w.-]{1,256}(?<!\.)$/;
+const types = /^(String|Number|Binary)(\.[^\s]{1,240})?$/;
+
+/** One attribute of a message, as the protocol has it: a binary value is in base64. */
+export interface MessageAttribute {
+  readonly DataType: string;
+  readonly StringValue?: string;
+  readonly BinaryValue?: string;
+}
+
+/** The attributes of a message, by name. */
+export type MessageAttributes = Readonly<Record<string, MessageAttribute>>;
+
+/**
+ * Reads the attributes that a message is sent with.
+ *
+ * @throws SqsError where there are more than ten, or one has no name, type or value that SQS takes.
+ */
+export function readMessageAttributes(value: unknown): MessageAttributes | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (!isInput(value)) throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
+  const entries = Object.entries(value);
+  if (entries.length > most) {
+    throw invalidParameter("MessageAttributes", entries.length, `Number of message attributes exceeds the allowed maximum [${most}].`);
+  }
+  if (entries.length === 0) return undefined;
+  return Object.fromEntries(entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]));
+}
+
+/** How much of a message's limit its attributes take. */
+export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
+  return Object.entries(attributes).reduce(
+    (bytes, [name, attribute]) => bytes + Buffer.byteLength(name) + Buffer.byteLength(attribute.DataType) + bytesOf(attribute).length,
+    0,
+  );
+}
+
+/** The attributes that a receiver asks for: by name, by the beginning of a name (`trace.*`), or `All`. */
+export function chooseAttributes(attributes: MessageAttributes = {}, wanted: readonly string[]): MessageAttributes | undefined {
+  const chosen = Object.entries(attributes).filter(([name]) =>
+    wanted.some((pattern) => pattern === "All" || pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -2)))),
+  );
+  return chosen.length === 0 ? undefined : Object.fromEntries(chosen);
+}
+
+/** The digest of a message's attributes as SQS computes it, by which a client sees that they arrived. */
+export function digestOfAttributes(attributes: MessageAttributes): string {
+  const hash = createHash("md5");
+  const add = (bytes: Uint8Array) => {
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(bytes.length);
+    hash.update(length).update(bytes);
+  };
+  const sorted = Object.entries(attributes).sort(([one], [other]) => (one < other ? -1 : 1));
+  for (const [name, attribute] of sorted) {
+    add(Buffer.from(name));
+    add(Buffer.from(attribute.DataType));
+    hash.update(Buffer.of(attribute.BinaryValue === undefined ? 1 : 2));
+    add(bytesOf(attribute));
+  }
+  return hash.digest("hex");
+}
+
+function readAttribute(name: string, attribute: unknown): MessageAttribute {
+  const refuse = (reason: string) => invalidParameter(`MessageAttributes.${name}`, JSON.stringify(attribute), reason);
+  if (!names.test(name) || !isInput(attribute)) throw refuse("Its name or its value is not that of an attribute.");
+  const { DataType, StringValue, BinaryValue }: Input = attribute;
+  if (typeof DataType !== "string" || !types.test(DataType)) throw refuse("Its DataType has to be String, Number or Binary.");
+  const value = DataType.startsWith("Binary") ? BinaryValue : StringValue;
+  if (typeof value !== "string" || value === "") throw refuse(`It has no value of the type ${DataType}.`);
+  return DataType.startsWith("Binary") ? { DataType, BinaryValue: value } : { DataType, StringValue: value };
+}
+
+function bytesOf({ StringValue, BinaryValue }: MessageAttribute): Buffer {
+  return BinaryValue === undefined ? Buffer.from(String(StringValue)) : Buffer.from(BinaryValue, "base64");
+}

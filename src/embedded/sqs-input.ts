@@ -1,0 +1,44 @@
+import { invalidParameter, SqsError } from "./sqs-error.ts";
+
+/** The input of an operation, of which nothing has been checked. */
+export type Input = Readonly<Record<string, unknown>>;
+
+/** A text that has to be there. */
+export function requiredText(input: Input, member: string): string {
+  const value = optionalText(input, member);
+  if (value === undefined || value === "") {
+    throw new SqsError("MissingParameter", `The request must contain the parameter ${member}.`);
+  }
+  return value;
+}
+
+/** A text that may be there. */
+export function optionalText(input: Input, member: string): string | undefined {
+  const value = input[member] ?? undefined;
+  if (value !== undefined && typeof value !== "string") throw invalidParameter(member, JSON.stringify(value), "Must be a text.");
+  return value;
+}
+
+/** A whole number within bounds that may be there. */
+export function optionalWhole(input: Input, member: string, least: number, most: number): number | undefined {
+  const value = input[member] ?? undefined;
+  if (value === undefined) return undefined;
+  if (typeof value !== "number" || !Number.isInteger(value) || value < least || value > most) {
+    throw invalidParameter(member, JSON.stringify(value), `Must be between ${least} and ${most}, if provided.`);
+  }
+  return value;
+}
+
+/** A list of texts that may be there. */
+export function texts(input: Input, member: string): readonly string[] {
+  const value = input[member] ?? [];
+  if (!Array.isArray(value) || value.some((item) => typeof item !== "string")) {
+    throw invalidParameter(member, JSON.stringify(value), "Must be a list of texts.");
+  }
+  return value;
+}
+
+/** Whether a value is an object with members. */
+export function isInput(value: unknown): value is Input {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
