@@ -2,6 +2,7 @@ import { IdempotencyConfig, IdempotencyItemAlreadyExistsError, makeIdempotent } 
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
 import { BasePersistenceLayer, type IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
 import { DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
+import { z } from "zod";
 import { systemClock } from "../src/context/clock.ts";
 import { access, buildServer, defineFeature } from "../src/index.ts";
 import type { ClaimRecord } from "../src/once/claim.ts";
@@ -26,7 +27,15 @@ const orders = defineFeature("orders", (r) => {
       return ctx.commit([{ Put: { TableName: table.name, Item } }], { run: runs });
     },
   });
+  r.event("order.placed", z.object({ id: z.string() }));
+  r.on("order.placed", "note", async () => void ++runs);
 });
+
+declare module "../src/context/names.ts" {
+  interface Events {
+    "order.placed": { id: string };
+  }
+}
 const ann = { id: "ann", tenantId: "acme" };
 
 /** Writes that happen once, beside Powertools Idempotency on the same embedded DynamoDB. */
@@ -53,11 +62,21 @@ export async function onceResults(): Promise<Result[]> {
       ours: await callsOfOurs(app, () => twinsOf(app)),
       peer: await peer.callsOf(() => Promise.allSettled(Array.from({ length: 50 }, () => peer.note({ id: "twins" })))),
     };
+    const placed = { kind: "shared", type: "order.placed", payload: { id: "o1" }, causedBy: "r1", origRequestId: "r1" } as const;
+    const event = {
+      ours: await callsOfOurs(app, () => app.deliver({ ...placed, eventId: "fresh" })),
+      peer: await peer.callsOf(() => peer.note({ id: "fresh" })),
+    };
+    const duplicate = await callsOfOurs(app, () => app.deliver({ ...placed, eventId: "fresh" }));
+    const peerDuplicate = await peer.callsOf(() => peer.note({ id: "fresh" }));
+    if (duplicate !== 1) throw new Error(`a duplicate of an event takes ${duplicate} calls`);
+    console.log(`event-calls: ${duplicate} for a duplicate, the peer's ${peerDuplicate}`);
     return [
       callsOf("write-calls", write, 2),
       callsOf("replay-calls", replay, 1),
       callsOf("commit-calls", commit, 2),
       callsOf("twins-calls", twins, 2),
+      callsOf("event-calls", event, 2),
       await cpu(),
     ];
   } finally {

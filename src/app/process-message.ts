@@ -10,12 +10,15 @@ import type { Adapters, Runtime } from "./runtime.ts";
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
 
 /** What becomes of a message. */
-export type Processed = "done" | "later" | "buried";
+export type Processed =
+  /** It is to be acknowledged. */
+  | { readonly kind: "done" }
+  /** It was handed back, and comes again after so long. */
+  | { readonly kind: "later"; readonly afterMs: number }
+  /** It lies in the dead-letter queue, and one line says why. */
+  | { readonly kind: "buried" };
 
-/**
- * Does what a message asks for, and says what becomes of the message: `done`, it is to be acknowledged; `later`, it was
- * handed back, to come again; `buried`, it lies in the dead-letter queue, and one line says why.
- */
+/** Does what a message asks for, and says what becomes of the message. Never throws. */
 export async function processMessage(
   runtime: Runtime,
   adapters: Adapters,
@@ -24,10 +27,9 @@ export async function processMessage(
   options: ConsumeOptions = {},
 ): Promise<Processed> {
   const outcome = await consume(runtime, adapters, message.body, options);
-  if (outcome.kind === "processed" || outcome.kind === "skipped") return "done";
+  if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
   if (outcome.kind === "handed-back") {
-    await handBack(runtime, queue, message, outcome.afterMs);
-    return "later";
+    return handBack(runtime, queue, message, outcome.afterMs);
   }
   return fail(runtime, queue, message, outcome.error);
 }
@@ -57,7 +59,7 @@ async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage
     const isLast = most !== undefined && message.receives >= most;
     if ((isLast || isPermanent(error)) && (await queue.bury(message))) {
       runtime.log.error("queue.dead_lettered", { ...facts, ...idsOf(message.body) });
-      return "buried";
+      return { kind: "buried" };
     }
   } catch (failure) {
     runtime.log.error("queue.bury_failed", { ...facts, failure: String(failure) });
@@ -65,17 +67,22 @@ async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage
   // Safe: the index is one of the list.
   const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
   runtime.log.warn("queue.retry", { ...facts, afterMs });
-  await handBack(runtime, queue, message, afterMs);
-  return "later";
+  return handBack(runtime, queue, message, afterMs);
 }
 
 /** Hands a message back; where that fails it comes again by itself, once nobody keeps it hidden. */
-async function handBack(runtime: Runtime, queue: MessageQueue, { id, receipt }: QueueMessage, afterMs: number): Promise<void> {
+async function handBack(
+  runtime: Runtime,
+  queue: MessageQueue,
+  { id, receipt }: QueueMessage,
+  afterMs: number,
+): Promise<Processed> {
   try {
     await queue.hide(receipt, afterMs);
   } catch (error) {
     runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
   }
+  return { kind: "later", afterMs };
 }
 
 /** The IDs of what a message holds, in so far as it can be read. */

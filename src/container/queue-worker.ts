@@ -15,6 +15,12 @@ export interface QueueWorker {
 const maxRunning = 10;
 /** How often a message that is worked on is kept hidden: twice may fail. */
 const renewMs = (visibilitySeconds * 1_000) / 3;
+/** How much longer than a message that comes again those behind it in its group are hidden. */
+const behindFirstMs = 1_000;
+/** How long a poll waits for a message, in seconds: a process that stops waits for its last one. */
+const [pollSeconds, developmentPollSeconds] = [5, 1];
+/** How often it is looked whether the last poll is over, in milliseconds. */
+const lookMs = 20;
 /** The pauses after a call that failed, in milliseconds. */
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
@@ -37,7 +43,7 @@ export async function startQueueWorker(
     queueUrl: await queue.url(),
     sqs,
     batchSize: 10,
-    waitTimeSeconds: 20,
+    waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
     visibilityTimeout: visibilitySeconds,
     messageSystemAttributeNames: ["ApproximateReceiveCount", "MessageGroupId"],
     // Each is acknowledged as soon as it is done: it does not wait for the slowest of its batch.
@@ -51,6 +57,11 @@ export async function startQueueWorker(
       pauseMs = 0;
     },
     handleMessageBatch: async (messages) => {
+      if (stopping.signal.aborted) {
+        // Others can have them at once.
+        for (const { receipt } of messages.map(queueMessage)) await queue.hide(receipt, 0);
+        return [];
+      }
       for (const group of groups(messages.map(queueMessage))) {
         const work = workOn(runtime, adapters, queue, group).finally(() => running.delete(work));
         running.add(work);
@@ -59,7 +70,6 @@ export async function startQueueWorker(
     },
   });
   consumer.on("error", (error) => {
-    if (stopping.signal.aborted) return; // the poll that was ended
     pauseMs = Math.min(longestPauseMs, Math.max(shortestPauseMs, pauseMs * 2));
     runtime.log.warn("queue.receive_failed", { queue: queue.name, reason: error.message });
   });
@@ -67,9 +77,11 @@ export async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      consumer.stop({ abort: true });
+      // Not cut off: what a poll has been given would be hidden from everybody for a while.
+      consumer.stop();
     },
     finished: async () => {
+      while (consumer.status.isPolling) await pause(lookMs, never);
       while (running.size > 0) await Promise.race(running);
     },
   };
@@ -89,22 +101,24 @@ function groups(messages: readonly QueueMessage[]): QueueMessage[][] {
 
 /** Never throws: what goes wrong with a message is logged, and the message comes again. */
 async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue, group: readonly QueueMessage[]): Promise<void> {
-  let isHeldUp = false;
+  const waiting = new Set(group);
   const renewing = setInterval(() => {
     // What fails is tried again at the next turn.
     for (const { receipt } of waiting) queue.hide(receipt, visibilitySeconds * 1_000).catch(() => undefined);
   }, renewMs);
-  const waiting = new Set(group);
+  let behindMs: number | undefined;
   try {
     for (const message of group) {
-      // One that comes later must not overtake one of its group that failed.
-      const outcome = isHeldUp ? "later" : await processMessage(runtime, adapters, queue, message);
-      waiting.delete(message);
-      if (outcome === "later") {
-        if (isHeldUp) await queue.hide(message.receipt, 0);
-        isHeldUp = true;
+      if (behindMs !== undefined) {
+        // It must not overtake the one of its group that comes again.
+        waiting.delete(message);
+        await queue.hide(message.receipt, behindMs);
+        continue;
       }
-      if (outcome === "done") await queue.remove(message.receipt);
+      const outcome = await processMessage(runtime, adapters, queue, message);
+      waiting.delete(message);
+      if (outcome.kind === "done") await queue.remove(message.receipt);
+      if (outcome.kind === "later") behindMs = outcome.afterMs + behindFirstMs;
     }
   } catch (error) {
     runtime.log.warn("queue.acknowledge_failed", { queue: queue.name, reason: String(error) });
@@ -112,6 +126,8 @@ async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue,
     clearInterval(renewing);
   }
 }
+
+const never = new AbortController().signal;
 
 function pause(ms: number, end: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -3,18 +3,22 @@ import { request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { json, text } from "node:stream/consumers";
 import { crc32 } from "node:zlib";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createFrontServer } from "./front-server.ts";
-import { type AwsJsonService, ServiceError } from "./service.ts";
+import { type AwsJsonService, type CallContext, ServiceError } from "./service.ts";
 
 let server: Server;
 let port: number;
 const faults: unknown[] = [];
+let context: CallContext | undefined;
 const echo: AwsJsonService = {
   targetPrefix: "Echo_1.",
-  async call(operation, input) {
+  async call(operation, input, from) {
+    context = from;
+    if (operation === "Wait" && from) await once(from.signal, "abort");
     if (operation === "Fault") throw new TypeError("secret detail");
-    if (operation === "Refuse") throw new ServiceError("echo#Refused", "no", { members: { Item: { a: 1 } } });
+    if (operation === "Refuse")
+      throw new ServiceError("echo#Refused", "no", { members: { Item: { a: 1 } }, headers: { "x-why": "no" } });
     return { operation, input };
   },
 };
@@ -36,7 +40,13 @@ async function post(target: string | undefined, body: string, headers: Record<st
   });
   const answer = await response.text();
   expect(response.headers.get("x-amz-crc32")).toBe(String(crc32(answer)));
-  return { status: response.status, body: JSON.parse(answer), type: response.headers.get("content-type") };
+  const why = response.headers.get("x-why");
+  return {
+    status: response.status,
+    body: JSON.parse(answer),
+    type: response.headers.get("content-type"),
+    ...(why === null ? {} : { why }),
+  };
 }
 
 test("a request goes to the service that its target names", async () => {
@@ -50,10 +60,11 @@ test("a request goes to the service that its target names", async () => {
   expect(versioned).toEqual({ status: 200, body: { other: true }, type: "application/x-amz-json-1.1" });
 });
 
-test("a refusal has its type, its message and its members", async () => {
+test("a refusal has its type, its message, its members and its headers", async () => {
   expect(await post("Echo_1.Refuse", "{}")).toMatchObject({
     status: 400,
     body: { __type: "echo#Refused", message: "no", Item: { a: 1 } },
+    why: "no",
   });
 });
 
@@ -123,6 +134,39 @@ test("a client that hangs up in the middle of its body does no harm", async () =
   const hungUp = once(received, "close");
   sending.destroy();
   await hungUp.catch(() => {}); // closing comes with an error, whose handling is what is tested
+  expect((await post("Echo_1.Say", "{}")).status).toBe(200);
+  expect(faults).toEqual([]);
+});
+
+test("a service knows by which address it was asked", async () => {
+  await post("Echo_1.Say", "{}");
+  expect(context?.endpoint).toBe(`http://127.0.0.1:${port}`);
+});
+
+test.each([
+  ["60000", 60_000],
+  ["1000000000000", 10 ** 12],
+  ["0", 0],
+  ["1000000000001", 0],
+  ["-5", 0],
+  ["1.5", 0],
+  ["1e3", 0],
+  ["", 0],
+])("a clock offset of %j moves the time of the call by %d ms", async (offset, moved) => {
+  const before = Date.now();
+  await post("Echo_1.Say", "{}", { "x-keelson-clock-offset": offset });
+  expect(context?.nowMs).toBeGreaterThanOrEqual(before + moved);
+  expect(context?.nowMs).toBeLessThanOrEqual(Date.now() + moved);
+});
+
+test("a service learns that the client hung up while it waited", async () => {
+  const asking = request({ port, method: "POST", headers: { "x-amz-target": "Echo_1.Wait" } });
+  asking.on("error", () => {});
+  asking.end("{}");
+  context = undefined;
+  await vi.waitFor(() => expect(context).toBeDefined());
+  asking.destroy();
+  await vi.waitFor(() => expect(context?.signal.aborted).toBe(true));
   expect((await post("Echo_1.Say", "{}")).status).toBe(200);
   expect(faults).toEqual([]);
 });

@@ -26,7 +26,11 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
   if (!isInput(value)) throw invalidParameter("MessageAttributes", JSON.stringify(value), "Must be a map.");
   const entries = Object.entries(value);
   if (entries.length > most) {
-    throw invalidParameter("MessageAttributes", entries.length, `Number of message attributes exceeds the allowed maximum [${most}].`);
+    throw invalidParameter(
+      "MessageAttributes",
+      entries.length,
+      `Number of message attributes exceeds the allowed maximum [${most}].`,
+    );
   }
   if (entries.length === 0) return undefined;
   return Object.fromEntries(entries.map(([name, attribute]) => [name, readAttribute(name, attribute)]));
@@ -35,7 +39,8 @@ export function readMessageAttributes(value: unknown): MessageAttributes | undef
 /** How much of a message's limit its attributes take. */
 export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
   return Object.entries(attributes).reduce(
-    (bytes, [name, attribute]) => bytes + Buffer.byteLength(name) + Buffer.byteLength(attribute.DataType) + bytesOf(attribute).length,
+    (bytes, [name, attribute]) =>
+      bytes + Buffer.byteLength(name) + Buffer.byteLength(attribute.DataType) + bytesOf(attribute).length,
     0,
   );
 }
@@ -43,7 +48,9 @@ export function sizeOfAttributes(attributes: MessageAttributes = {}): number {
 /** The attributes that a receiver asks for: by name, by the beginning of a name (`trace.*`), or `All`. */
 export function chooseAttributes(attributes: MessageAttributes = {}, wanted: readonly string[]): MessageAttributes | undefined {
   const chosen = Object.entries(attributes).filter(([name]) =>
-    wanted.some((pattern) => pattern === "All" || pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -2)))),
+    wanted.some(
+      (pattern) => pattern === "All" || pattern === name || (pattern.endsWith(".*") && name.startsWith(pattern.slice(0, -2))),
+    ),
   );
   return chosen.length === 0 ? undefined : Object.fromEntries(chosen);
 }

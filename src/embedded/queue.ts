@@ -86,6 +86,8 @@ export interface Queue {
   changeVisibility(receipt: string, visibilityMs: number, now: number): "changed" | "missing" | "outdated" | "visible";
   /** Removes the messages that fit. */
   remove(fits: (message: QueueMessage) => boolean): readonly QueueMessage[];
+  /** Removes everything, what it remembers too. */
+  clear(): void;
   counts(now: number): QueueCounts;
   /** When the next hidden message becomes visible; Infinity where none is hidden. */
   nextVisibleAt(now: number): number;
@@ -98,8 +100,10 @@ export interface Queue {
 export function createQueue({ fifo, messages: kept = [], sends = [], createId, record }: QueueOptions): Queue {
   // In order of their sequence, as a map is in the order of its insertions.
   const messages = new Map([...kept].sort((one, other) => one.sequence - other.sequence).map((message) => [message.id, message]));
-  const remembered = new Map([...sends].sort((one, other) => one.sentAt - other.sentAt).map((send) => [send.deduplicationId, send]));
-  let lastSequence = Math.max(0, ...kept.map(({ sequence }) => sequence), ...sends.map(({ sequence }) => sequence));
+  const remembered = new Map(
+    [...sends].sort((one, other) => one.sentAt - other.sentAt).map((send) => [send.deduplicationId, send]),
+  );
+  let lastSequence = [...kept, ...sends].reduce((last, { sequence }) => Math.max(last, sequence), 0);
 
   const keep = (message: QueueMessage) => {
     messages.set(message.id, message);
@@ -187,6 +191,11 @@ export function createQueue({ fifo, messages: kept = [], sends = [], createId, r
       const removed = [...messages.values()].filter(fits);
       for (const message of removed) drop(message);
       return removed;
+    },
+    clear() {
+      for (const message of messages.values()) drop(message);
+      for (const deduplicationId of remembered.keys()) record({ kind: "forgotten", deduplicationId });
+      remembered.clear();
     },
     counts(now) {
       const hidden = [...messages.values()].filter(({ visibleAt }) => visibleAt > now);

@@ -40,5 +40,8 @@ export class SqsError extends ServiceError {
 
 /** The answer to a value that SQS does not take. */
 export function invalidParameter(name: string, value: unknown, reason: string): SqsError {
-  return new SqsError("InvalidParameterValue", `Value ${String(value).slice(0, 200)} for parameter ${name} is invalid. Reason: ${reason}`);
+  return new SqsError(
+    "InvalidParameterValue",
+    `Value ${String(value).slice(0, 200)} for parameter ${name} is invalid. Reason: ${reason}`,
+  );
 }

@@ -6,7 +6,9 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { openExclusively } from "./data-directory.ts";
 import { openDynamoDb } from "./dynamodb.ts";
+import { openEventBridge } from "./event-bridge.ts";
 import { createFrontServer } from "./front-server.ts";
+import { openSqs } from "./sqs.ts";
 import { openSsm } from "./ssm.ts";
 
 /** What the parent says on the command line. */
@@ -40,10 +42,15 @@ try {
 
   const region = process.env["AWS_REGION"] ?? "us-east-1";
   const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
-  const server = createFrontServer([dynamoDb, ssm], reportFault);
+  const fileOf = (name: string) => (directory === undefined ? {} : { path: join(directory, name) });
+  const sqs = openSqs({ region, ...fileOf("queues.jsonl") });
+  const eventBridge = openEventBridge({ sqs, region, reportFault, ...fileOf("event-bridge.jsonl") });
+  const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
     server.close();
+    sqs.close();
+    eventBridge.close();
     await dynamoDb.close();
     process.exit(0);
   };

@@ -33,8 +33,8 @@ export interface EmbeddedStack {
 }
 
 /**
- * Starts AWS for development and tests in a child process: DynamoDB and SSM, on 127.0.0.1 only. The
- * process ends with this one, whatever way this one ends.
+ * Starts AWS for development and tests in a child process: DynamoDB, SSM, SQS and EventBridge, on
+ * 127.0.0.1 only. The process ends with this one, whatever way this one ends.
  *
  * @throws Error in production and in Lambda, where dynalite is not installed, where another
  * process uses the directory, or where the port is taken.

@@ -56,7 +56,7 @@ export interface Outbox {
    * Dispatches the rows that are older than `graceMs`, of every shard that nobody else sweeps.
    *
    * @returns how many were dispatched, and how many at least were left.
-   * @throws where the store cannot be read.
+   * @throws what the store throws.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
@@ -82,8 +82,18 @@ const pageSize = 100;
 
 /** Creates an {@link Outbox}. */
 export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions): Outbox {
+  /** For each row why the bus has not taken it; a bus that cannot be reached has taken none. */
+  const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (string | undefined)[]> => {
+    try {
+      return await (await bus()).put(rows);
+    } catch (error) {
+      return rows.map(() => String(error));
+    }
+  };
+
+  /** Puts rows on the bus and removes those that it has taken; gives how many. */
   const put = async (rows: readonly OutboxRow[]): Promise<number> => {
-    const reasons = await (await bus()).put(rows);
+    const reasons = await putAll(rows);
     const left = rows.filter((_, index) => reasons[index] !== undefined);
     if (left.length > 0) {
       log.warn("event.dispatch_failed", { events: left.map(shown), reason: reasons.find((reason) => reason !== undefined) });
@@ -129,7 +139,7 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
       try {
         await put(rows);
       } catch (error) {
-        log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) });
+        log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // taken, but not removed
       }
     },
     sweep: async (options) => {

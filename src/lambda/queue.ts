@@ -35,8 +35,8 @@ export function lambdaQueue(server: Server): LambdaQueueHandler {
       const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
       const queue = [messaging.events, messaging.jobs].find((known) => known.name === name) ?? messaging.queue(name);
       if (runtime.clock.now() > deadlineMs - marginMs) throw new Error("no time is left to begin with it");
-      const outcome = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs });
-      if (outcome === "later") throw new Error("it comes again");
+      const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs });
+      if (kind === "later") throw new Error("it comes again");
     };
     // The last failure is not the function's: what has to come again is in the answer.
     const options = { throwOnFullBatchFailure: false };

@@ -34,27 +34,31 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
   /** Works on what a queue has now; gives how many messages were there. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
-    const heldUp = new Set<string>();
+    const behind = new Map<string, number>();
     for (const message of messages) {
       const { group = message.id } = message;
-      const outcome = heldUp.has(group) ? "later" : await processMessage(runtime, adapters, queue, message);
-      if (outcome === "done") await queue.remove(message.receipt);
-      if (outcome === "buried") buried.push(shown(message));
-      if (outcome === "later") {
-        if (heldUp.has(group)) await queue.hide(message.receipt, 0);
-        heldUp.add(group);
+      const afterMs = behind.get(group);
+      if (afterMs !== undefined) {
+        await queue.hide(message.receipt, afterMs);
+        continue;
+      }
+      const outcome = await processMessage(runtime, adapters, queue, message);
+      if (outcome.kind === "done") await queue.remove(message.receipt);
+      if (outcome.kind === "buried") buried.push(shown(message));
+      stuck.delete(message.id);
+      if (outcome.kind === "later") {
+        behind.set(group, outcome.afterMs);
         stuck.set(message.id, shown(message));
-      } else {
-        stuck.delete(message.id);
       }
     }
     return messages.length;
   };
 
   for (let steps = 0; ; ) {
+    if ((await work(events)) + (await work(jobs)) > 0) continue;
+    // Only now: what was committed is dispatched already, mostly.
     const { dispatched, left } = await sweep();
-    const handled = dispatched + (await work(events)) + (await work(jobs));
-    if (handled > 0) continue;
+    if (dispatched > 0) continue;
     const sizes = await Promise.all([events.size(), jobs.size()]);
     const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left);
     if (waiting === 0) break;

@@ -1,4 +1,3 @@
-import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { crashEverywhere, type TestApp, type TestFetchOptions } from "keelson/testing";
 import { describe, expect, test } from "vitest";
 import { server } from "../../examples/files/server.ts";
@@ -91,27 +90,4 @@ describe("wherever a process dies, a write of the sample is done exactly once", 
       },
     });
   }, 240_000);
-
-  test("POST /files, the scan of the file and the message about it", async () => {
-    const create = (app: TestApp) => write(app, "/files", { body: { name: "a.txt", sizeMb: 1 } });
-    const cuts = await crashEverywhere(server, {
-      act: async (app) => {
-        const answer = await create(app);
-        await app.settled();
-        return answer;
-      },
-      check: async (app, answer) => {
-        const created = (await answer.json()) as FileItem;
-        const ctx = await app.ctx(ann);
-        const { Items = [] } = await ctx.db.send(new ScanCommand({ TableName: "keelson-files", ConsistentRead: true }));
-        expect(Items).toEqual([expect.objectContaining({ id: created.id, scans: 1 })]);
-        expect([app.events.length, app.jobs.length]).toEqual([1, 1]);
-        expect(app.deliveries).toEqual([expect.objectContaining({ message: { text: "the file was scanned", file: created.id } })]);
-      },
-    });
-    console.log(cuts.map(({ moment, operation, call }) => `${moment} ${operation} ${call}`).join(", "));
-    expect(cuts.map(({ moment, operation }) => `${moment} ${operation}`)).toEqual(
-      expect.arrayContaining(["after PutEvents", "before SendMessage", "after SendMessage", "before DeleteMessage"]),
-    );
-  }, 400_000);
 });

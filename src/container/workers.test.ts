@@ -1,0 +1,154 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../app/feature.ts";
+import { createRuntime, type Runtime } from "../app/runtime.ts";
+import { buildServer } from "../app/server.ts";
+import { startTestApp, type TestApp } from "../testing/index.ts";
+import { openChecked } from "./adapters.ts";
+import { finish } from "./shutdown.ts";
+import { startWorkers, type Workers } from "./workers.ts";
+
+declare module "../context/names.ts" {
+  interface Events {
+    "load.sent": { name: string };
+  }
+  interface Jobs {
+    "loads.load.carry": { name: string; lane: string };
+  }
+}
+
+let runs: string[] = [];
+let held: PromiseWithResolvers<void> | undefined;
+let aheadMs = 0;
+const broken = new Set<string>();
+const loads = defineFeature("loads", (r) => {
+  r.event("load.sent", z.object({ name: z.string() }));
+  r.on("load.sent", "note", async (_ctx, { payload }) => void runs.push(`event ${payload.name}`));
+  r.job("load.carry", {
+    input: z.object({ name: z.string(), lane: z.string() }),
+    order: ({ lane }) => lane,
+    handler: async (_ctx, { name }) => {
+      runs.push(name);
+      if (name.startsWith("held")) await held?.promise;
+      if (broken.delete(name)) throw new Error("broken once");
+    },
+  });
+  r.write("load.send", {
+    handler: async (ctx, input) => {
+      const { names, lane } = input as { names: readonly string[]; lane: string };
+      for (const name of names) {
+        if (lane === "event") await ctx.publish("load.sent", { name });
+        else await ctx.enqueue("loads.load.carry", { name, lane });
+      }
+    },
+  });
+});
+
+let app: TestApp;
+let runtime: Runtime | undefined;
+let workers: Workers | undefined;
+const logs: Record<string, unknown>[] = [];
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [loads] }));
+}, 60_000);
+afterAll(() => app.close());
+afterEach(async () => {
+  held?.resolve();
+  held = undefined;
+  workers?.stop();
+  await workers?.finished();
+  await runtime?.close();
+  runs = [];
+  aheadMs = 0;
+});
+
+/** Another process on the same queues, which works on them. */
+async function start(variables = app.env, features = [loads]) {
+  const server = buildServer({ features, environment: "test" });
+  runtime = createRuntime(server, {
+    variables: { ...variables, LOG_LEVEL: "debug" },
+    clock: { now: () => Date.now() + aheadMs },
+    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
+    openAdapters: (bound) => openChecked(bound, variables, "create"),
+  });
+  workers = await startWorkers(runtime);
+  return { runtime, workers };
+}
+
+const send = (names: readonly string[], lane: string) => app.call("loads.load.send", { names, lane });
+
+describe("the workers of a container", () => {
+  test("consume events and run jobs until they are stopped", async () => {
+    await start();
+    await send(["a"], "event");
+    await send(["b"], "free");
+    await expect.poll(() => runs.toSorted(), { timeout: 30_000 }).toEqual(["b", "event a"]);
+    workers?.stop();
+    await workers?.finished();
+    await send(["c"], "free");
+    await app.settled(); // the stopped ones leave it to others
+    expect(runs.filter((name) => name === "c")).toHaveLength(1);
+  }, 60_000);
+
+  test("keep the order of a lane where a job fails, and let others overtake it", async () => {
+    broken.add("1");
+    await send(["1", "2", "3"], "lane");
+    await send(["other"], "other lane");
+    await start();
+    await expect.poll(() => runs.filter((name) => name !== "other"), { timeout: 60_000 }).toEqual(["1", "1", "2", "3"]);
+    expect(runs).toContain("other");
+  }, 90_000);
+
+  test("finish what they are at before they are stopped, and say so where it takes too long", async () => {
+    held = Promise.withResolvers();
+    const { runtime: bound, workers: running } = await start();
+    await send(["held"], "free");
+    await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held"]);
+    running.stop();
+    expect(await finish(bound, running, 50)).toBe(false);
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.workers_cut_off", afterMs: 50 }));
+    held.resolve();
+    expect(await finish(bound, running)).toBe(true);
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "job.processed", handler: "loads.load.carry" }));
+  }, 60_000);
+
+  test("sweep the outbox a last time when they are stopped", async () => {
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    await send(["left"], "event");
+    const { workers: running } = await start();
+    running.stop();
+    aheadMs = 2_000; // the row has to be older than a second
+    await running.finished();
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
+    await app.settled();
+  }, 60_000);
+
+  test("pause and say so where the queue cannot be reached", async () => {
+    const server = await start();
+    const { sqs } = await (await server.runtime.adapters()).messaging();
+    sqs.middlewareStack.add(
+      () => async () => {
+        throw Object.assign(new Error("out of order"), { name: "ServiceUnavailable" });
+      },
+      { step: "initialize", name: "outOfOrder" },
+    );
+    await expect
+      .poll(
+        () => logs.filter(({ msg, reason }) => msg === "queue.receive_failed" && String(reason).includes("out of order")).length,
+        {
+          timeout: 60_000,
+        },
+      )
+      .toBeGreaterThan(0);
+    sqs.middlewareStack.remove("outOfOrder");
+    await send(["after"], "free");
+    await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["after"]);
+  }, 120_000);
+
+  test("have nothing to do for a server without events and jobs", async () => {
+    const plain = defineFeature("plain", () => {});
+    const { workers: none } = await start(app.env, [plain as unknown as typeof loads]);
+    none.stop();
+    await none.finished();
+  });
+});

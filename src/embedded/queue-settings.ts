@@ -1,0 +1,137 @@
+import { invalidParameter, SqsError } from "./sqs-error.ts";
+import { isInput } from "./sqs-input.ts";
+
+/** The attributes of a queue that can be set, as SQS has them: texts by name. */
+export type QueueAttributes = Readonly<Record<string, string>>;
+
+/** What the attributes of a queue say. */
+export interface QueueSettings {
+  readonly fifo: boolean;
+  readonly contentBasedDeduplication: boolean;
+  readonly visibilitySeconds: number;
+  readonly delaySeconds: number;
+  readonly waitSeconds: number;
+  readonly retentionMs: number;
+  readonly maximumBytes: number;
+  readonly redrive?: RedrivePolicy;
+}
+
+/** Where messages go that were received in vain too often. */
+export interface RedrivePolicy {
+  readonly deadLetterTargetArn: string;
+  readonly maxReceiveCount: number;
+}
+
+/** The limit of a message, and of all messages of a batch together. */
+export const longestMessageBytes = 262_144;
+
+const wholes: Readonly<Record<string, readonly [least: number, most: number]>> = {
+  DelaySeconds: [0, 900],
+  MaximumMessageSize: [1024, longestMessageBytes],
+  MessageRetentionPeriod: [60, 1_209_600],
+  ReceiveMessageWaitTimeSeconds: [0, 20],
+  VisibilityTimeout: [0, 43_200],
+};
+
+/** What a FIFO queue has beside them, and what it may be. */
+const fifoOnly: Readonly<Record<string, readonly string[]>> = {
+  FifoQueue: ["true"],
+  ContentBasedDeduplication: ["true", "false"],
+  DeduplicationScope: ["queue"],
+  FifoThroughputLimit: ["perQueue"],
+};
+
+/** Kept and shown, and without effect here. */
+const inert: readonly string[] = [
+  "Policy",
+  "RedriveAllowPolicy",
+  "KmsMasterKeyId",
+  "KmsDataKeyReusePeriodSeconds",
+  "SqsManagedSseEnabled",
+];
+
+/** What a queue has where nothing is said. */
+const defaults: QueueAttributes = {
+  DelaySeconds: "0",
+  MaximumMessageSize: String(longestMessageBytes),
+  MessageRetentionPeriod: String(4 * 24 * 60 * 60),
+  ReceiveMessageWaitTimeSeconds: "0",
+  VisibilityTimeout: "30",
+};
+const fifoDefaults: QueueAttributes = {
+  ContentBasedDeduplication: "false",
+  DeduplicationScope: "queue",
+  FifoThroughputLimit: "perQueue",
+};
+
+/**
+ * Checks attributes that a queue is created with or given.
+ *
+ * @throws SqsError InvalidAttributeName, InvalidAttributeValue or, for a redrive policy, InvalidParameterValue.
+ */
+export function checkQueueAttributes(attributes: unknown, fifo: boolean): QueueAttributes {
+  if (attributes === undefined || attributes === null) return {};
+  if (!isInput(attributes)) throw invalidParameter("Attributes", JSON.stringify(attributes), "Must be a map.");
+  return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, checked(name, value, fifo)]));
+}
+
+/** The attributes with what holds where nothing was said; what was set to nothing is gone. */
+export function effectiveAttributes(attributes: QueueAttributes): QueueAttributes {
+  const all = { ...defaults, ...(attributes["FifoQueue"] === "true" ? fifoDefaults : {}), ...attributes };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ""));
+}
+
+/** What the attributes of a queue say. */
+export function settingsOf(attributes: QueueAttributes): QueueSettings {
+  const all = effectiveAttributes(attributes);
+  const redrive = all["RedrivePolicy"];
+  return {
+    fifo: all["FifoQueue"] === "true",
+    contentBasedDeduplication: all["ContentBasedDeduplication"] === "true",
+    visibilitySeconds: Number(all["VisibilityTimeout"]),
+    delaySeconds: Number(all["DelaySeconds"]),
+    waitSeconds: Number(all["ReceiveMessageWaitTimeSeconds"]),
+    retentionMs: Number(all["MessageRetentionPeriod"]) * 1000,
+    maximumBytes: Number(all["MaximumMessageSize"]),
+    ...(redrive === undefined ? {} : { redrive: JSON.parse(redrive) as RedrivePolicy }), // written by redrivePolicy below
+  };
+}
+
+/** Whether a text names an attribute of queues. */
+export function isSettable(name: string): boolean {
+  return Object.hasOwn(wholes, name) || Object.hasOwn(fifoOnly, name) || inert.includes(name) || name === "RedrivePolicy";
+}
+
+function checked(name: string, value: unknown, fifo: boolean): string {
+  const text = String(value);
+  const allowed = fifoOnly[name];
+  const bounds = wholes[name];
+  if (!isSettable(name) || (allowed !== undefined && !fifo)) {
+    throw new SqsError("InvalidAttributeName", `Unknown Attribute ${name.slice(0, 200)}.`);
+  }
+  if (name === "RedrivePolicy" && text !== "") return redrivePolicy(text);
+  if (allowed !== undefined && !allowed.includes(text)) throw invalidAttribute(name, text, `has to be ${allowed.join(" or ")}`);
+  if (bounds !== undefined && (!/^\d{1,9}$/.test(text) || Number(text) < bounds[0] || Number(text) > bounds[1])) {
+    throw invalidAttribute(name, text, `has to be a whole number from ${bounds[0]} to ${bounds[1]}`);
+  }
+  return text;
+}
+
+function redrivePolicy(text: string): string {
+  let policy: unknown;
+  try {
+    policy = JSON.parse(text);
+  } catch {
+    throw invalidParameter("RedrivePolicy", text, "Amazon SQS can't parse it: it is not JSON.");
+  }
+  const { deadLetterTargetArn, maxReceiveCount } = isInput(policy) ? policy : {};
+  const count = Number(maxReceiveCount);
+  if (typeof deadLetterTargetArn !== "string" || !Number.isInteger(count) || count < 1 || count > 1000) {
+    throw invalidParameter("RedrivePolicy", text, "It has to be a deadLetterTargetArn and a maxReceiveCount from 1 to 1000.");
+  }
+  return JSON.stringify({ deadLetterTargetArn, maxReceiveCount: count } satisfies RedrivePolicy);
+}
+
+function invalidAttribute(name: string, value: string, reason: string): SqsError {
+  return new SqsError("InvalidAttributeValue", `Invalid value for the parameter ${name}: ${value.slice(0, 200)} ${reason}.`);
+}

@@ -1,0 +1,44 @@
+import { SqsError } from "./sqs-error.ts";
+import { type Input, isInput } from "./sqs-input.ts";
+
+const most = 10;
+
+/** The entries of a batch, each with an id of its own. */
+export function batchEntries(input: Input): readonly Input[] {
+  const entries = input["Entries"];
+  if (!Array.isArray(entries) || entries.length === 0) {
+    throw new SqsError("EmptyBatchRequest", "There should be at least one entry in the request.");
+  }
+  if (entries.length > most) {
+    throw new SqsError(
+      "TooManyEntriesInBatchRequest",
+      `Maximum number of entries per request are ${most}. You have sent ${entries.length}.`,
+    );
+  }
+  if (!entries.every(isInput) || !entries.every(({ Id }) => typeof Id === "string" && /^[\w-]{1,80}$/.test(Id))) {
+    throw new SqsError(
+      "InvalidBatchEntryId",
+      "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.",
+    );
+  }
+  if (new Set(entries.map(({ Id }) => Id)).size < entries.length) {
+    throw new SqsError("BatchEntryIdsNotDistinct", "Two or more batch entries in the request have the same Id.");
+  }
+  return entries;
+}
+
+/** Runs the entries of a batch one after the other; what fails does not keep the others from being done. */
+export function answerBatch(entries: readonly Input[], run: (entry: Input) => object): object {
+  const Successful: object[] = [];
+  const Failed: object[] = [];
+  for (const entry of entries) {
+    const { Id } = entry;
+    try {
+      Successful.push({ Id, ...run(entry) });
+    } catch (error) {
+      if (!(error instanceof SqsError)) throw error;
+      Failed.push({ Id, Code: error.code, Message: error.message, SenderFault: true });
+    }
+  }
+  return { Successful, Failed };
+}

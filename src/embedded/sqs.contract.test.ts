@@ -1,0 +1,59 @@
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { SQSClient } from "@aws-sdk/client-sqs";
+import { createFrontServer } from "./front-server.ts";
+import { startEmbeddedStack } from "./index.ts";
+import { openSqs } from "./sqs.ts";
+import { describeSqsContract } from "./sqs-contract.ts";
+
+const capabilities = {
+  checksInput: true,
+  tracksDeadLetters: true,
+  tracksReceipts: true,
+  answersBatchesPartly: true,
+  repeatsSequenceNumbers: true,
+};
+
+describeSqsContract(
+  "The embedded stack, in memory",
+  async () => {
+    const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+    return connectionTo(stack.endpoint, () => stack.close());
+  },
+  capabilities,
+);
+
+describeSqsContract(
+  "The embedded stack's parts, in this process and on disk,",
+  async () => {
+    const directory = mkdtempSync(join(tmpdir(), "keelson-sqs-contract-"));
+    const sqs = openSqs({ path: join(directory, "queues.jsonl") });
+    const server = createFrontServer([sqs], (fault) => console.error(fault)).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo; // it listens on TCP, so its address is one
+    return connectionTo(`http://127.0.0.1:${port}`, async () => {
+      server.close();
+      sqs.close();
+      rmSync(directory, { recursive: true });
+    });
+  },
+  capabilities,
+);
+
+function connectionTo(endpoint: string, close: () => Promise<void>) {
+  const client = new SQSClient({
+    endpoint,
+    region: "us-east-1",
+    credentials: { accessKeyId: "embedded", secretAccessKey: "embedded" },
+  });
+  return {
+    client,
+    async close() {
+      client.destroy();
+      await close();
+    },
+  };
+}

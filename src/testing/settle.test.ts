@@ -1,0 +1,145 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../app/feature.ts";
+import { buildServer } from "../app/server.ts";
+import { CrashError, startTestApp, type TestApp } from "./index.ts";
+
+declare module "../context/names.ts" {
+  interface Events {
+    "task.done": { name: string };
+  }
+  interface Jobs {
+    "tasks.task.do": { name: string; lane: string };
+  }
+}
+
+let runs: string[] = [];
+let held: PromiseWithResolvers<void> | undefined;
+const broken = new Map<string, number>();
+const tasks = defineFeature("tasks", (r) => {
+  r.event("task.done", z.object({ name: z.string() }));
+  r.on("task.done", "note", async (_ctx, { payload }) => {
+    runs.push(`noted ${payload.name}`);
+    if (payload.name === "broken") throw new Error("the consumer is broken");
+    if (payload.name === "held") await held?.promise;
+  });
+  r.job("task.do", {
+    input: z.object({ name: z.string(), lane: z.string() }),
+    order: ({ lane }) => lane,
+    handler: async (ctx, { name }) => {
+      runs.push(name);
+      const times = broken.get(name) ?? 0;
+      broken.set(name, times - 1);
+      if (times > 0) throw new Error(`${name} is broken`);
+      await ctx.publish("task.done", { name });
+    },
+  });
+  r.write("task.start", {
+    handler: async (ctx, input) => {
+      for (const name of (input as { names: readonly string[] }).names) {
+        await ctx.enqueue("tasks.task.do", { name, lane: "one" });
+      }
+    },
+  });
+});
+const server = buildServer({ features: [tasks] });
+
+async function withApp(work: (app: TestApp) => Promise<void>): Promise<void> {
+  runs = [];
+  broken.clear();
+  const app = await startTestApp(server);
+  try {
+    await work(app);
+  } finally {
+    await app.close();
+  }
+}
+
+test(
+  "Settling consumes what there is and what follows from it; before it nothing is consumed",
+  () =>
+    withApp(async (app) => {
+      await app.call("tasks.task.start", { names: ["a"] });
+      expect(app.jobs).toHaveLength(1);
+      expect(runs).toEqual([]);
+      await app.settled();
+      expect(runs).toEqual(["a", "noted a"]);
+      const [event] = app.events;
+      const [job] = app.jobs;
+      expect(event).toMatchObject({ type: "task.done", payload: { name: "a" }, causedBy: job?.jobId });
+      expect(await app.deliver(event as NonNullable<typeof event>)).toBe("skipped");
+      expect(await app.deliver(job as NonNullable<typeof job>)).toBe("skipped");
+      app.clock.advance(301_000);
+      expect(await app.deliver(event as NonNullable<typeof event>)).toBe("processed");
+      expect(runs).toEqual(["a", "noted a", "noted a"]);
+    }),
+  60_000,
+);
+
+test(
+  "What fails is tried again, in its order, by moving the clock",
+  () =>
+    withApp(async (app) => {
+      const began = app.clock.now();
+      broken.set("a", 2);
+      await app.call("tasks.task.start", { names: ["a", "b"] });
+      await app.settled();
+      expect(runs.filter((name) => !name.startsWith("noted"))).toEqual(["a", "a", "a", "b"]);
+      expect(app.clock.now() - began).toBeGreaterThan(6_000);
+    }),
+  60_000,
+);
+
+test(
+  "What is buried is an error that names it, once",
+  () =>
+    withApp(async (app) => {
+      broken.set("a", 99);
+      await app.call("tasks.task.start", { names: ["a", "b"] });
+      await expect(app.settled()).rejects.toThrow('in the dead-letter queue: {"jobId":');
+      expect(runs.filter((name) => name === "a")).toHaveLength(5);
+      expect(runs).toContain("b");
+      const lines = app.logs.filter(({ msg }) => msg === "queue.dead_lettered");
+      expect(lines).toEqual([expect.objectContaining({ reason: "a is broken", job: "tasks.task.do", receives: 5 })]);
+      await app.settled();
+    }),
+  60_000,
+);
+
+test(
+  "What never comes to an end is an error that names it",
+  () =>
+    withApp(async (app) => {
+      await app.call("tasks.task.start", { names: ["a"] });
+      for (let call = 1; call <= 2_000; call += 1) app.faults.before("PutEvents", call).fail("InternalException");
+      await expect(app.settled()).rejects.toThrow(
+        "app.settled: 1 are left in outbox and queues: nothing that came to this process",
+      );
+    }),
+  120_000,
+);
+
+test(
+  "What is handed back is told from what fails",
+  () =>
+    withApp(async (app) => {
+      const event = { kind: "shared", type: "task.done", causedBy: "r1", origRequestId: "r1", tenantId: "acme" } as const;
+      await expect(app.deliver({ ...event, eventId: "e1", payload: { name: "broken" } })).rejects.toThrow(
+        "the consumer is broken",
+      );
+      held = Promise.withResolvers();
+      const holding = { ...event, eventId: "e2", payload: { name: "held" } };
+      const first = app.deliver(holding);
+      await expect.poll(() => runs).toContain("noted held");
+      app.faults.before("PutItem", 1).crash();
+      // The process that holds it is gone, and its claim is not.
+      await expect(app.deliver({ ...event, eventId: "e3", payload: { name: "x" } })).rejects.toBeInstanceOf(CrashError);
+      await expect(first).rejects.toBeInstanceOf(CrashError);
+      held.resolve();
+      held = undefined;
+      expect(await app.deliver(holding)).toBe("handed-back");
+      app.clock.advance(33_000);
+      expect(await app.deliver(holding)).toBe("processed");
+    }),
+  60_000,
+);

@@ -1,0 +1,24 @@
+import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
+import { SQSClient } from "@aws-sdk/client-sqs";
+import { afterAll } from "vitest";
+import { describeEventBridgeContract, notShownByEmulators } from "../../src/embedded/event-bridge-contract.ts";
+import { localStack } from "./endpoint.ts";
+
+describeEventBridgeContract(
+  "LocalStack",
+  async () => {
+    const client = new EventBridgeClient(localStack());
+    const sqs = new SQSClient(localStack());
+    return {
+      client,
+      sqs,
+      async close() {
+        client.destroy();
+        sqs.destroy();
+      },
+    };
+  },
+  { checksInput: false, disablesRules: false },
+);
+
+afterAll(() => console.log(`What no emulator shows of EventBridge:\n- ${notShownByEmulators.join("\n- ")}`));

@@ -1,0 +1,21 @@
+import { SQSClient } from "@aws-sdk/client-sqs";
+import { afterAll } from "vitest";
+import { describeSqsContract, notShownByEmulators } from "../../src/embedded/sqs-contract.ts";
+import { localStack } from "./endpoint.ts";
+
+describeSqsContract(
+  "LocalStack",
+  async () => {
+    const client = new SQSClient(localStack());
+    return { client, close: async () => client.destroy() };
+  },
+  {
+    checksInput: false,
+    tracksDeadLetters: false,
+    tracksReceipts: false,
+    answersBatchesPartly: false,
+    repeatsSequenceNumbers: false,
+  },
+);
+
+afterAll(() => console.log(`What no emulator shows of SQS:\n- ${notShownByEmulators.join("\n- ")}`));
