@@ -26,14 +26,12 @@ export async function openAwsAdapters(
   const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;
   let messaging: Promise<Messaging> | undefined;
   const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
+  const sqsEndpoint = endpointOf(variables, "SQS");
+  const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
+  // Only what is an emulator itself gets what is missing: a table on this machine says nothing of the queues.
+  const isEmulated = mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
   const openMessages = () =>
-    openMessaging(runtime, {
-      ...account,
-      sqsEndpoint: endpointOf(variables, "SQS"),
-      eventBridgeEndpoint: endpointOf(variables, "EVENTBRIDGE"),
-      names,
-      mode,
-    });
+    openMessaging(runtime, { ...account, sqsEndpoint, eventBridgeEndpoint, names, mode: isEmulated ? "create" : "check" });
   return {
     database,
     databaseFor: requestDatabases(database),
@@ -63,9 +61,17 @@ export function accountOf(variables: Variables) {
   return { region: variables["AWS_REGION"] || variables["AWS_DEFAULT_REGION"] || undefined, ...credentialsOf(variables) };
 }
 
+/** The variables that name the endpoint of one service. */
+const endpointVariables = {
+  DYNAMODB: "AWS_ENDPOINT_URL_DYNAMODB",
+  SSM: "AWS_ENDPOINT_URL_SSM",
+  SQS: "AWS_ENDPOINT_URL_SQS",
+  EVENTBRIDGE: "AWS_ENDPOINT_URL_EVENTBRIDGE",
+} as const;
+
 /** The endpoint of a service that the environment names, as the SDK reads it; `undefined` for AWS's own. */
-export function endpointOf(variables: Variables, service: "DYNAMODB" | "SSM" | "SQS" | "EVENTBRIDGE"): string | undefined {
-  return variables[`AWS_ENDPOINT_URL_${service}`] || variables["AWS_ENDPOINT_URL"] || undefined;
+export function endpointOf(variables: Variables, service: keyof typeof endpointVariables): string | undefined {
+  return variables[endpointVariables[service]] || variables["AWS_ENDPOINT_URL"] || undefined;
 }
 
 /** Static credentials of variables other than the process's own, which the SDK reads itself. */

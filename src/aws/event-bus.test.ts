@@ -28,7 +28,8 @@ function busOf(said: Said) {
   return { bus, calls, pauses, texts: () => calls.map((entries) => entries.map(({ Detail }) => Detail)) };
 }
 
-const numbered = (count: number) => Array.from({ length: count }, (_, index) => ({ type: "file.created", text: `{"n":${index}}` }));
+const numbered = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({ type: "file.created", text: `{"n":${index}}` }));
 const nothing = (count: number) => Array.from({ length: count }, () => undefined);
 
 test("an event is put under its type, with the source and the bus that rules look for", async () => {
@@ -87,9 +88,7 @@ test("two events that fill a call go in one, and one byte more makes it two", as
 
 test("only the events that failed are put again, after a pause", async () => {
   const { bus, texts, pauses } = busOf((entries, call) =>
-    entries.map(({ Detail }) =>
-      call === 1 && Detail?.includes("1") ? { ErrorCode: "ThrottlingException" } : { EventId: "b1" },
-    ),
+    entries.map(({ Detail }) => (call === 1 && Detail?.includes("1") ? { ErrorCode: "ThrottlingException" } : { EventId: "b1" })),
   );
   expect(await bus.put(numbered(3))).toEqual(nothing(3));
   expect(texts()).toEqual([['{"n":0}', '{"n":1}', '{"n":2}'], ['{"n":1}']]);

@@ -1,4 +1,5 @@
 import type { Variables } from "../app/environment.ts";
+import { usesMessages } from "../app/registry.ts";
 import type { Adapters, Runtime, RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { configTable, onceTable, outboxTable } from "../app/table.ts";
@@ -17,28 +18,34 @@ export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developm
  */
 export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
   const directory = variables["KEELSON_DIRECTORY"] || ".keelson";
-  const { environment, options } = serverInternals(server);
+  const { environment, options, registry } = serverInternals(server);
   const endpoint = options.dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
-  const ssmAt = (place: string) => (usesSsm ? { ssm: place } : {});
+  const hasQueues = usesMessages(registry);
+  /** Where the others are that the server has any use for. */
+  const others = (place: string) => ({
+    ...(usesSsm ? { ssm: endpointOf(variables, "SSM") ?? place } : {}),
+    ...(hasQueues ? { sqs: endpointOf(variables, "SQS") ?? place } : {}),
+    ...(hasQueues ? { eventbridge: endpointOf(variables, "EVENTBRIDGE") ?? place } : {}),
+  });
   if (endpoint !== undefined) {
     return {
       ...secret,
-      adapters: { dynamodb: endpoint, ...ssmAt(endpointOf(variables, "SSM") ?? "aws") },
+      adapters: { dynamodb: endpoint, ...others("aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
     };
   }
   if (!isLocal) {
     return {
-      adapters: { dynamodb: "aws", ...ssmAt(endpointOf(variables, "SSM") ?? "aws") },
+      adapters: { dynamodb: "aws", ...others("aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, "check"),
     };
   }
   return {
     ...secret,
-    adapters: { dynamodb: `embedded (${directory})`, ...ssmAt(variables["AWS_ENDPOINT_URL_SSM"] || `embedded (${directory})`) },
+    adapters: { dynamodb: `embedded (${directory})`, ...others(`embedded (${directory})`) },
     openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
   };
 }

@@ -32,13 +32,17 @@ export function startMessageMoveTask(scope: SqsScope, input: Input, { nowMs }: C
   if (sourcesOf(scope, source).length === 0) {
     throw invalidParameter("SourceArn", sourceArn, "Source queue must be configured as a Dead Letter Queue.");
   }
-  const targetOf = ({ deadLetterSource = "" }: QueueMessage) => destination ?? queueByArn(scope, deadLetterSource);
-  const moved = source.messages.remove((message) => message.visibleAt <= nowMs && targetOf(message) !== undefined);
-  for (const message of moved) {
-    const target = targetOf(message);
+  const moves: { readonly message: QueueMessage; readonly target: StoredQueue }[] = [];
+  source.messages.remove((message) => {
+    const target = destination ?? queueByArn(scope, message.deadLetterSource ?? "");
+    if (target === undefined || message.visibleAt > nowMs) return false;
+    moves.push({ message, target });
+    return true;
+  });
+  for (const { message, target } of moves) {
     const { deadLetterSource: _deadLetterSource, ...plain } = message;
-    target?.messages.accept({ ...plain, id: randomUUID(), sentAt: nowMs }, nowMs);
-    if (target) scope.polls.wake(target.name);
+    target.messages.accept({ ...plain, id: randomUUID(), sentAt: nowMs }, nowMs);
+    scope.polls.wake(target.name);
   }
   return { TaskHandle: Buffer.from(`${randomUUID()}:${sourceArn}`).toString("base64url") };
 }

@@ -81,6 +81,15 @@ test("what a restart finds goes on where it was: order, flight, handles and dupl
   expect(bodies(receive(restarted, start + 6).taken)).toEqual(["2", "3"]);
 });
 
+test("a message that is not hidden is seen by a clock that is behind", () => {
+  const queue = create(true);
+  send(queue, "sent", start);
+  const [message] = receive(queue, start - minute).taken;
+  expect(message?.body).toBe("sent");
+  expect(queue.changeVisibility(message?.receipt ?? "", 0, start - minute)).toBe("changed");
+  expect(receive(queue, start - 2 * minute).taken).toHaveLength(1);
+});
+
 test("a message that becomes visible again after as many receives as are allowed is dead", () => {
   const queue = create(false);
   send(queue, "x", start);

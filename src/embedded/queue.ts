@@ -20,7 +20,7 @@ export interface QueueMessage extends Omit<NewMessage, "delayMs"> {
   /** Its place in the queue. */
   readonly sequence: number;
   readonly sentAt: number;
-  /** From when on it can be received: after its delay, or after its visibility timeout. */
+  /** From when on it can be received: after its delay or its visibility timeout; 0 where it is not hidden. */
   readonly visibleAt: number;
   readonly receiveCount: number;
   readonly firstReceivedAt?: number;
@@ -134,7 +134,7 @@ export function createQueue({ fifo, messages: kept = [], sends = [], createId, r
       if (before !== undefined) return before;
       const id = createId();
       const sequence = nextSequence(now);
-      keep({ ...message, id, sequence, sentAt: now, visibleAt: now + delayMs, receiveCount: 0 });
+      keep({ ...message, id, sequence, sentAt: now, visibleAt: hiddenUntil(now, delayMs), receiveCount: 0 });
       if (deduplicationId !== undefined) {
         const send = { deduplicationId, id, sequence, sentAt: now };
         remembered.set(deduplicationId, send);
@@ -143,7 +143,7 @@ export function createQueue({ fifo, messages: kept = [], sends = [], createId, r
       return { id, sequence };
     },
     accept({ receipt: _receipt, firstReceivedAt: _firstReceivedAt, ...message }, now) {
-      keep({ ...message, sequence: nextSequence(now), visibleAt: now, receiveCount: 0 });
+      keep({ ...message, sequence: nextSequence(now), visibleAt: hiddenUntil(now, 0), receiveCount: 0 });
     },
     receive({ max, visibilityMs, maxReceiveCount = Number.POSITIVE_INFINITY }, now) {
       const taken: QueueMessage[] = [];
@@ -160,7 +160,7 @@ export function createQueue({ fifo, messages: kept = [], sends = [], createId, r
         } else {
           const received = {
             ...message,
-            visibleAt: now + visibilityMs,
+            visibleAt: hiddenUntil(now, visibilityMs),
             receiveCount: message.receiveCount + 1,
             firstReceivedAt: message.firstReceivedAt ?? now,
             receipt: receiptOf(message.id, createId()),
@@ -184,7 +184,7 @@ export function createQueue({ fifo, messages: kept = [], sends = [], createId, r
       if (message === undefined) return "missing";
       if (message.receipt !== receipt) return "outdated";
       if (message.visibleAt <= now) return "visible";
-      keep({ ...message, visibleAt: now + visibilityMs });
+      keep({ ...message, visibleAt: hiddenUntil(now, visibilityMs) });
       return "changed";
     },
     remove(fits) {
@@ -208,6 +208,11 @@ export function createQueue({ fifo, messages: kept = [], sends = [], createId, r
       return next;
     },
   };
+}
+
+/** What is not hidden is visible to everybody, also to a caller whose clock is behind the sender's. */
+function hiddenUntil(now: number, ms: number): number {
+  return ms === 0 ? 0 : now + ms;
 }
 
 /** Whether a text has the form of a receipt handle. */

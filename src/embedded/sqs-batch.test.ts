@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { answerBatch } from "./sqs-batch.ts";
+import { SqsError } from "./sqs-error.ts";
+
+test("what SQS refuses is the entry's own failure, and a fault is everybody's", () => {
+  const entries = [{ Id: "a" }, { Id: "b" }];
+  const refuseA = ({ Id }: { readonly Id?: unknown }) => {
+    if (Id === "a") throw new SqsError("MessageNotInflight", "no");
+    return { done: true };
+  };
+  expect(answerBatch(entries, refuseA)).toEqual({
+    Successful: [{ Id: "b", done: true }],
+    Failed: [{ Id: "a", Code: "AWS.SimpleQueueService.MessageNotInflight", Message: "no", SenderFault: true }],
+  });
+  const fail = () => {
+    throw new TypeError("a fault of ours");
+  };
+  expect(() => answerBatch(entries, fail)).toThrow("a fault of ours");
+});

@@ -1,0 +1,22 @@
+import type { Server } from "../app/server.ts";
+import type { Swept } from "../events/outbox.ts";
+import { lambdaRuntime, prepareLambda } from "./bind.ts";
+
+/** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */
+const graceMs = 10_000;
+
+/**
+ * Makes a Lambda function for a schedule, such as one minute, that dispatches what functions have left in the outbox: events
+ * that were committed, and whose function ended, or whose bus failed, before they were dispatched.
+ *
+ * @example
+ * export const sweep = lambdaSweep(server);
+ */
+export function lambdaSweep(server: Server): () => Promise<Swept> {
+  prepareLambda(server);
+  return async () => {
+    const runtime = lambdaRuntime(server);
+    await runtime.adapters();
+    return runtime.outbox.sweep({ graceMs });
+  };
+}
