@@ -28,7 +28,7 @@ const orders = defineFeature("orders", (r) => {
     },
   });
   r.event("order.placed", z.object({ id: z.string() }));
-  r.on("order.placed", "note", async () => void ++runs);
+  r.on("order.placed", "count", async () => void ++runs);
 });
 
 declare module "../src/context/names.ts" {

@@ -1,0 +1,335 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { storeOf, timersOf, World } from "../../test/once/world.ts";
+import type { Logger } from "../log/logger.ts";
+import { leaseMs, skewMs, takenClaim } from "../once/claim.ts";
+import { claimKey, keyText } from "../once/claim-key.ts";
+import { createClaims } from "../once/claims.ts";
+import { createOutbox, type EventBus, type OutboxRow, type OutboxStore } from "./outbox.ts";
+
+const graceMs = 10_000;
+const sweepKey = (shard: string) => claimKey(["outbox-sweep"], shard);
+
+/** What the processes of a test share: rows that wait, claims, a bus, and the time. */
+class Shared {
+  readonly world = new World();
+  rows: OutboxRow[] = [];
+  /** The IDs of each call of the bus. */
+  readonly puts: string[][] = [];
+  readonly reads: string[] = [];
+  readonly lines: [level: string, msg: string, data?: unknown][] = [];
+  /** Decides what the bus says of an event. */
+  reasonOf: (eventId: string, call: number) => string | undefined = () => undefined;
+
+  /** Puts a row as if it had been committed `ageMs` ago. */
+  add(shard: number, number: number, ageMs: number): OutboxRow {
+    const eventId = eventIdOf(shard, number);
+    const clock = { now: () => this.world.nowMs - ageMs };
+    const row = outboxOf(this, { clock }).row({ eventId, type: "file.created" }, `{"eventId":"${eventId}"}`);
+    this.rows.push(row);
+    return row;
+  }
+
+  dispatched(): string[] {
+    return this.puts.flat();
+  }
+}
+
+/** An ID whose first digits put it into a shard. */
+function eventIdOf(shard: number, number: number): string {
+  return `${(shard + 8 * number).toString(16).padStart(8, "0")}-0000-8000-8000-000000000000`;
+}
+
+type Fakes = Partial<OutboxStore & EventBus> & {
+  readonly name?: string;
+  readonly clock?: { now(): number };
+  readonly opened?: () => void;
+  /** Decides when a call is carried out. */
+  readonly turn?: (call: string) => Promise<unknown>;
+};
+
+/** The outbox of one process. */
+function outboxOf(shared: Shared, fakes: Fakes = {}) {
+  return processOf(shared, fakes).outbox;
+}
+
+function processOf(shared: Shared, { name = "a", clock, opened = () => {}, turn = async () => {}, ...own }: Fakes = {}) {
+  const { world } = shared;
+  const process = { isAlive: true, name };
+  const fine = async (call: string) => {
+    await turn(call);
+    return "fine" as const;
+  };
+  const schedule = timersOf(world, process, turn);
+  const time = clock ?? { now: () => world.nowMs };
+  let owners = 0;
+  const claims = createClaims({
+    store: storeOf(world, process, fine),
+    clock: time,
+    schedule,
+    newOwner: () => `${name}${++owners}`,
+  });
+  const store: OutboxStore = {
+    item: (row) => ({ Put: row }),
+    remove: async (row) => {
+      await turn("remove");
+      shared.rows = shared.rows.filter(({ eventId }) => eventId !== row.eventId);
+    },
+    pending: async (shard, before, limit) => {
+      await turn("pending");
+      shared.reads.push(shard);
+      const waiting = shared.rows.filter((row) => row.shard === shard && row.sort < before);
+      return waiting.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
+    },
+    ...own,
+  };
+  const bus: EventBus = {
+    put: async (events) => {
+      await turn("put");
+      const eventIds = events.map(({ text }) => (JSON.parse(text) as { eventId: string }).eventId);
+      shared.puts.push(eventIds);
+      return eventIds.map((eventId) => shared.reasonOf(eventId, shared.puts.length));
+    },
+    ...own,
+  };
+  const line = (level: string) => (msg: string, data?: unknown) => void shared.lines.push([level, msg, data]);
+  const log: Logger = { info: line("info"), warn: line("warn"), error: line("error"), debug: line("debug"), child: () => log };
+  const outbox = createOutbox({
+    store: async () => store,
+    bus: async () => {
+      opened();
+      return bus;
+    },
+    claims,
+    clock: time,
+    log,
+  });
+  return { outbox, claims, schedule };
+}
+
+function idsOf(rows: readonly OutboxRow[]): string[] {
+  return rows.map(({ eventId }) => eventId);
+}
+
+const reject = async () => {
+  throw new Error("connect ECONNREFUSED");
+};
+
+test("the rows of a shard are in the order of time, and an event is always in the same of eight shards", () => {
+  fc.assert(
+    fc.property(fc.uuid(), fc.nat(4e12), fc.nat(4e12), (eventId, one, other) => {
+      const rowAt = (ms: number) => outboxOf(new Shared(), { clock: { now: () => ms } }).row({ eventId, type: "a.b" }, "{}");
+      const [first, second] = [rowAt(one), rowAt(other)];
+      expect(first).toMatchObject({ eventId, type: "a.b", text: "{}" });
+      expect(first.shard).toMatch(/^shard#[0-7]$/);
+      expect(second.shard).toBe(first.shard);
+      expect(Math.sign(one - other)).toBe(first.sort < second.sort ? -1 : first.sort > second.sort ? 1 : 0);
+    }),
+  );
+});
+
+test("two events of one moment are two rows", () => {
+  const shared = new Shared();
+  expect(shared.add(1, 0, 0).sort).not.toBe(shared.add(1, 1, 0).sort);
+});
+
+test("what the bus took is removed, what it did not is left and logged", async () => {
+  const shared = new Shared();
+  const [first, second, third] = [shared.add(0, 0, 0), shared.add(1, 1, 0), shared.add(2, 2, 0)];
+  shared.reasonOf = (eventId) => (eventId === second.eventId ? "ThrottlingException slow down" : undefined);
+  await outboxOf(shared).dispatch([first, second, third]);
+  expect(shared.dispatched()).toEqual(idsOf([first, second, third]));
+  expect(shared.rows).toEqual([second]);
+  expect(shared.lines).toEqual([
+    [
+      "warn",
+      "event.dispatch_failed",
+      { events: [`file.created ${second.eventId}`], reason: "ThrottlingException slow down" },
+    ],
+  ]);
+});
+
+test("a dispatch that goes well logs nothing", async () => {
+  const shared = new Shared();
+  await outboxOf(shared).dispatch([shared.add(0, 0, 0), shared.add(0, 1, 0)]);
+  expect([shared.rows, shared.lines]).toEqual([[], []]);
+});
+
+test("a dispatch of nothing does not even open the bus", async () => {
+  let opened = 0;
+  await outboxOf(new Shared(), { opened: () => void opened++ }).dispatch([]);
+  expect(opened).toBe(0);
+});
+
+test.each<[string, Fakes, number]>([
+  ["the bus cannot be reached", { put: reject }, 1],
+  [
+    "the bus cannot be opened",
+    {
+      opened: () => {
+        throw new Error("connect ECONNREFUSED");
+      },
+    },
+    1,
+  ],
+  ["the store removes nothing", { remove: reject }, 1],
+])("a dispatch never throws, and logs what was left, also where %s", async (_what, fakes, left) => {
+  const shared = new Shared();
+  const row = shared.add(3, 0, 0);
+  await outboxOf(shared, fakes).dispatch([row]);
+  expect(shared.rows).toHaveLength(left);
+  const data = { events: [`file.created ${row.eventId}`], reason: "Error: connect ECONNREFUSED" };
+  expect(shared.lines).toEqual([["warn", "event.dispatch_failed", data]]);
+});
+
+test("a sweep dispatches rows as old as the grace, and leaves those that are on their way", async () => {
+  const shared = new Shared();
+  const old = [shared.add(5, 0, graceMs + 60_000), shared.add(5, 1, graceMs)];
+  const young = [shared.add(5, 2, graceMs - 1), shared.add(5, 3, 0)];
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0 });
+  expect(shared.puts).toEqual([idsOf(old)]);
+  expect(shared.rows).toEqual(young);
+  shared.world.nowMs += graceMs;
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0 });
+  expect(shared.rows).toEqual([]);
+});
+
+test("a sweep goes through all shards, each by itself and the oldest rows first", async () => {
+  const shared = new Shared();
+  for (let shard = 7; shard >= 0; shard -= 1) {
+    for (const number of [0, 1, 2]) shared.add(shard, number, graceMs + 1_000 - number);
+  }
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 24, left: 0 });
+  expect(shared.puts).toEqual(
+    Array.from({ length: 8 }, (_, shard) => [eventIdOf(shard, 0), eventIdOf(shard, 1), eventIdOf(shard, 2)]),
+  );
+  expect(shared.lines).toEqual([["info", "outbox.swept", { dispatched: 24, left: 0 }]]);
+});
+
+test("a sweep that finds nothing reads each shard once, claims none and logs nothing", async () => {
+  const shared = new Shared();
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 0, left: 0 });
+  expect(shared.reads).toEqual(Array.from({ length: 8 }, (_, shard) => `shard#${shard}`));
+  expect([[...shared.world.seen], shared.lines]).toEqual([[], []]);
+});
+
+test("a sweep leaves a shard that another sweeps, until the lease of that one is over", async () => {
+  const shared = new Shared();
+  const { world } = shared;
+  shared.add(3, 0, graceMs);
+  shared.add(4, 1, graceMs);
+  const other = processOf(shared, { name: "b" });
+  await other.claims.take(sweepKey("shard#3"), { waitMs: 0, stop: [] });
+  const { outbox } = processOf(shared);
+
+  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 1, left: 1 });
+  expect(shared.dispatched()).toEqual([eventIdOf(4, 1)]);
+
+  world.nowMs += leaseMs + skewMs;
+  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 0, left: 1 });
+  world.nowMs += 1;
+  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 1, left: 0 });
+  expect(shared.rows).toEqual([]);
+});
+
+test("a sweep lets go of its shards, so that the next sweep need not wait", async () => {
+  const shared = new Shared();
+  shared.add(3, 0, graceMs);
+  await outboxOf(shared).sweep({ graceMs });
+  expect(shared.world.records.size).toBe(0);
+  shared.add(3, 1, graceMs);
+  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0 });
+});
+
+test.each([
+  [99, [99]],
+  [100, [100]],
+  [250, [100, 100, 50]],
+])("a sweep of %i rows of one shard goes on page by page", async (count, sizes) => {
+  const shared = new Shared();
+  for (let number = 0; number < count; number += 1) shared.add(2, number, graceMs + count - number);
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: count, left: 0 });
+  expect(shared.puts.map(({ length }) => length)).toEqual(sizes);
+  expect(shared.dispatched()).toEqual(Array.from({ length: count }, (_, number) => eventIdOf(2, number)));
+});
+
+test("a sweep stops a shard at the first page that the bus does not take whole, and goes on with the next", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
+  shared.add(6, 0, graceMs);
+  const refused = [eventIdOf(2, 101), eventIdOf(2, 102)];
+  shared.reasonOf = (eventId) => (refused.includes(eventId) ? "InternalFailure" : undefined);
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 199, left: 2 });
+  expect(shared.puts.map(({ length }) => length)).toEqual([100, 100, 1]);
+  expect(shared.lines).toEqual([
+    ["warn", "event.dispatch_failed", { events: refused.map((id) => `file.created ${id}`), reason: "InternalFailure" }],
+    ["info", "outbox.swept", { dispatched: 199, left: 2 }],
+  ]);
+  expect(shared.world.records.size).toBe(0);
+});
+
+test("a sweep that is called off before it begins reads nothing", async () => {
+  const shared = new Shared();
+  shared.add(0, 0, graceMs);
+  expect(await outboxOf(shared).sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({ dispatched: 0, left: 0 });
+  expect([shared.reads, shared.puts]).toEqual([[], []]);
+});
+
+test("a sweep that is called off ends after the page that is under way, and lets go", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
+  shared.add(6, 0, graceMs);
+  const stopping = new AbortController();
+  shared.reasonOf = () => void stopping.abort();
+  expect(await outboxOf(shared).sweep({ graceMs, signal: stopping.signal })).toEqual({ dispatched: 100, left: 0 });
+  expect(shared.puts).toHaveLength(1);
+  expect([shared.rows.length, shared.world.records.size]).toEqual([151, 0]);
+});
+
+test("a sweep that has lost its shard to another ends there, and leaves it to that one", async () => {
+  const shared = new Shared();
+  const { world } = shared;
+  for (let number = 0; number < 150; number += 1) shared.add(2, number, graceMs + 150 - number);
+  const key = keyText(sweepKey("shard#2"));
+  const process = processOf(shared, {
+    turn: async (call) => {
+      if (call !== "put") return;
+      // It was slow, another has taken over, and the next renewal finds out.
+      world.records.set(key, takenClaim("b1", world.nowMs));
+      process.schedule.tick();
+    },
+  });
+  expect(await process.outbox.sweep({ graceMs })).toEqual({ dispatched: 100, left: 0 });
+  expect(shared.puts).toHaveLength(1);
+  expect([world.records.get(key)?.owner, world.violations]).toEqual(["b1", []]);
+});
+
+test.each<[string, Fakes]>([
+  ["bus", { put: reject }],
+  ["store", { remove: reject }],
+])("a sweep whose %s fails throws, and lets go of the shard", async (_what, fakes) => {
+  const shared = new Shared();
+  shared.add(2, 0, graceMs);
+  await expect(outboxOf(shared, fakes).sweep({ graceMs })).rejects.toThrow("connect ECONNREFUSED");
+  expect(shared.world.records.size).toBe(0);
+  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0 });
+});
+
+test("several sweeps at once dispatch each row once, and leave none, however their calls interleave", async () => {
+  const shards = fc.array(fc.nat(2), { minLength: 1, maxLength: 6 });
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), shards, fc.integer({ min: 2, max: 3 }), async (scheduler, given, sweepers) => {
+      const shared = new Shared();
+      for (const [number, shard] of given.entries()) shared.add(shard, number, graceMs + number);
+      const turn = (call: string) => scheduler.schedule(Promise.resolve(), call);
+      const swept = await scheduler.waitFor(
+        Promise.all(
+          Array.from({ length: sweepers }, (_, index) => outboxOf(shared, { name: `p${index}-`, turn }).sweep({ graceMs })),
+        ),
+      );
+      expect(shared.dispatched().sort()).toEqual(given.map((shard, number) => eventIdOf(shard, number)).sort());
+      expect(swept.reduce((sum, { dispatched }) => sum + dispatched, 0)).toBe(given.length);
+      expect([shared.rows, shared.world.records.size, shared.world.violations]).toEqual([[], 0, []]);
+    }),
+  );
+});
