@@ -141,11 +141,7 @@ test("what the bus took is removed, what it did not is left and logged", async (
   expect(shared.dispatched()).toEqual(idsOf([first, second, third]));
   expect(shared.rows).toEqual([second]);
   expect(shared.lines).toEqual([
-    [
-      "warn",
-      "event.dispatch_failed",
-      { events: [`file.created ${second.eventId}`], reason: "ThrottlingException slow down" },
-    ],
+    ["warn", "event.dispatch_failed", { events: [`file.created ${second.eventId}`], reason: "ThrottlingException slow down" }],
   ]);
 });
 

@@ -31,7 +31,10 @@ test("the boot log says which adapters run", () => {
       level: "info",
       msg: "server.started",
       environment: "development",
-      adapters: expect.objectContaining({ dynamodb: expect.stringContaining("embedded"), sqs: expect.stringContaining("embedded") }),
+      adapters: expect.objectContaining({
+        dynamodb: expect.stringContaining("embedded"),
+        sqs: expect.stringContaining("embedded"),
+      }),
     }),
   );
 });
