@@ -1,7 +1,7 @@
 import { runWithStore } from "../context/ambient.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
-import { PermanentError } from "../errors/permanent-error.ts";
+import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import type { Cause } from "../events/cause.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { User } from "../identity/user.ts";
@@ -55,7 +55,7 @@ export interface ConsumeOptions {
  * Lets every consumer of an event handle it, each once (specification 6.4): one that is done already skips it, whatever the
  * others do.
  *
- * @returns the worst of what became of it: failed, handed back, processed, skipped.
+ * @returns the worst of what became of it: failed, handed back, failed for ever, processed, skipped.
  * @throws PermanentError for an event whose payload does not fit, Error for one that is not known here.
  */
 export async function consumeEvent(
@@ -124,9 +124,13 @@ function tenantKey(tenantId: string | undefined): string {
 const severity = ["skipped", "processed", "handed-back", "failed"] as const;
 
 function worst(outcomes: readonly Consumed[]): Consumed {
-  return outcomes.reduce<Consumed>((one, other) => (severity.indexOf(other.kind) > severity.indexOf(one.kind) ? other : one), {
-    kind: "skipped",
-  });
+  return outcomes.reduce<Consumed>((one, other) => (rank(other) > rank(one) ? other : one), { kind: "skipped" });
+}
+
+/** What may succeed the next time counts more than what never will: the message has to come again for it. */
+function rank(outcome: Consumed): number {
+  const isLost = outcome.kind === "failed" && isPermanent(outcome.error);
+  return isLost ? severity.indexOf("processed") + 0.5 : severity.indexOf(outcome.kind);
 }
 
 /** What an answer is of which nobody asks for more than that it is there. */

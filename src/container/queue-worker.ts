@@ -136,7 +136,6 @@ function pause(ms: number, end: AbortSignal): Promise<void> {
       clearTimeout(timer);
       resolve();
     };
-    if (end.aborted) stop();
     end.addEventListener("abort", stop, { once: true });
   });
 }

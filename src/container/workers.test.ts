@@ -1,6 +1,6 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
+import { defineFeature, type Feature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { buildServer } from "../app/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
@@ -60,18 +60,26 @@ afterEach(async () => {
   await runtime?.close();
   runs = [];
   aheadMs = 0;
+  logs.splice(0);
 });
 
+interface StartOptions {
+  readonly features?: readonly Feature[];
+  readonly environment?: "test" | "production";
+  readonly sweepMs?: number;
+}
+
 /** Another process on the same queues, which works on them. */
-async function start(variables = app.env, features = [loads]) {
-  const server = buildServer({ features, environment: "test" });
+async function start({ features = [loads], environment = "test", sweepMs = 10_000 }: StartOptions = {}) {
+  const variables = app.env;
+  const server = buildServer({ features, environment });
   runtime = createRuntime(server, {
     variables: { ...variables, LOG_LEVEL: "debug" },
     clock: { now: () => Date.now() + aheadMs },
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
     openAdapters: (bound) => openChecked(bound, variables, "create"),
   });
-  workers = await startWorkers(runtime);
+  workers = await startWorkers(runtime, sweepMs);
   return { runtime, workers };
 }
 
@@ -117,10 +125,43 @@ describe("the workers of a container", () => {
     await send(["left"], "event");
     const { workers: running } = await start();
     running.stop();
-    aheadMs = 2_000; // the row has to be older than a second
+    aheadMs = app.clock.now() - Date.now() + 2_000; // the row has to be older than a second
     await running.finished();
     expect(logs).toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
     await app.settled();
+  }, 60_000);
+
+  test("sweep the outbox now and then, also after a sweep that failed", async () => {
+    const { runtime: bound } = await start({ sweepMs: 50 });
+    const { database } = await bound.adapters();
+    database.middlewareStack.add(
+      (next, context) => (parameters) =>
+        context["commandName"] === "QueryCommand" ? Promise.reject(new Error("no reading")) : next(parameters),
+      { step: "initialize", name: "unreadable" },
+    );
+    const isSaid = () => logs.some(({ msg, reason }) => msg === "outbox.sweep_failed" && String(reason).includes("no reading"));
+    await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
+    database.middlewareStack.remove("unreadable");
+    aheadMs = app.clock.now() - Date.now() + 11_000;
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    await send(["swept"], "event");
+    await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["event swept"]);
+    await expect
+      .poll(() => logs, { timeout: 30_000 })
+      .toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1 }));
+  }, 60_000);
+
+  test("run the jobs of a server that has no events, in production too", async () => {
+    const done: string[] = [];
+    const errands = defineFeature("loads", (r) => {
+      r.job("load.carry", {
+        input: z.object({ name: z.string(), lane: z.string() }),
+        handler: async (_ctx, { name }) => void done.push(name),
+      });
+    });
+    await start({ features: [errands], environment: "production" });
+    await send(["errand"], "free");
+    await expect.poll(() => done, { timeout: 30_000 }).toEqual(["errand"]);
   }, 60_000);
 
   test("pause and say so where the queue cannot be reached", async () => {
@@ -145,9 +186,91 @@ describe("the workers of a container", () => {
     await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["after"]);
   }, 120_000);
 
+  test("keep hidden what takes long, until it is done", async () => {
+    held = Promise.withResolvers();
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      const { runtime: bound } = await start();
+      const { sqs } = await (await bound.adapters()).messaging();
+      const hidden: unknown[] = [];
+      sqs.middlewareStack.add(
+        (next, context) => (parameters) => {
+          if (context["commandName"] === "ChangeMessageVisibilityCommand") hidden.push(parameters.input);
+          return next(parameters);
+        },
+        { step: "initialize", name: "watch" },
+      );
+      await send(["held for long"], "free");
+      await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held for long"]);
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(hidden).toEqual([
+        expect.objectContaining({ VisibilityTimeout: 30 }),
+        expect.objectContaining({ VisibilityTimeout: 30 }),
+      ]);
+      held.resolve();
+      await expect.poll(() => logs.some(({ msg }) => msg === "job.processed"), { timeout: 30_000 }).toBe(true);
+      const { jobs } = await (await bound.adapters()).messaging();
+      await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
+      await vi.advanceTimersByTimeAsync(20_000);
+      expect(hidden).toHaveLength(2);
+    } finally {
+      vi.useRealTimers();
+    }
+  }, 60_000);
+
+  test("say so where a message cannot be acknowledged, and skip it when it comes again", async () => {
+    const { runtime: bound } = await start();
+    const { sqs, jobs } = await (await bound.adapters()).messaging();
+    sqs.middlewareStack.add(
+      (next, context) => (parameters) =>
+        context["commandName"] === "DeleteMessageCommand" ? Promise.reject(new Error("no acknowledging")) : next(parameters),
+      { step: "initialize", name: "unacknowledged" },
+    );
+    await send(["once"], "free");
+    const isSaid = () => logs.some(({ msg, reason }) => msg === "queue.acknowledge_failed" && String(reason).includes("no ack"));
+    await expect.poll(isSaid, { timeout: 30_000 }).toBe(true);
+    workers?.stop();
+    await workers?.finished();
+    sqs.middlewareStack.remove("unacknowledged");
+    await app.settled();
+    expect(await jobs.size()).toEqual({ visible: 0, hidden: 0 });
+    expect(runs).toEqual(["once"]);
+  }, 60_000);
+
+  test("hand back at once what their last poll is given", async () => {
+    const { runtime: bound, workers: running } = await start();
+    const { sqs } = await (await bound.adapters()).messaging();
+    const polling = Promise.withResolvers<void>();
+    const given = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    sqs.middlewareStack.add(
+      (next, context) => async (parameters) => {
+        polling.resolve();
+        const output = await next(parameters);
+        const { Messages } = output.output as { readonly Messages?: readonly unknown[] };
+        if (context["commandName"] !== "ReceiveMessageCommand" || Messages === undefined) return output;
+        given.resolve();
+        await goOn.promise;
+        return output;
+      },
+      { step: "initialize", name: "slow" },
+    );
+    await polling.promise; // the one before has not seen this
+    await send(["given"], "free");
+    await given.promise;
+    running.stop();
+    goOn.resolve();
+    await running.finished();
+    expect(runs).toEqual([]);
+    const began = app.clock.now();
+    await app.settled();
+    expect(runs).toEqual(["given"]);
+    expect(app.clock.now() - began).toBeLessThan(30_000);
+  }, 60_000);
+
   test("have nothing to do for a server without events and jobs", async () => {
     const plain = defineFeature("plain", () => {});
-    const { workers: none } = await start(app.env, [plain as unknown as typeof loads]);
+    const { workers: none } = await start({ features: [plain] });
     none.stop();
     await none.finished();
   });

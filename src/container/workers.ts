@@ -16,7 +16,7 @@ const sweepMs = 10_000;
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
 /** Starts the queue's workers and the sweep of the outbox, where the server has any use for them. */
-export async function startWorkers(runtime: Runtime): Promise<Workers> {
+export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
   const { registry } = runtime.server;
   if (!usesMessages(registry)) return { stop: () => undefined, finished: async () => undefined };
   const adapters = await runtime.adapters();
@@ -41,7 +41,7 @@ export async function startWorkers(runtime: Runtime): Promise<Workers> {
           if (!stopping.signal.aborted) plan();
         });
       },
-      sweepMs * (0.75 + Math.random() / 2),
+      eachMs * (0.75 + Math.random() / 2),
     );
     timer.unref();
   };

@@ -76,8 +76,8 @@ test.each([
   expect(() => envelopeText({ ...event, payload })).toThrow(new TypeError(message));
 });
 
-test.each([["r9"], [undefined]])("a payload with a requestId of its own, %s, cannot be published", (requestId) => {
-  expect(() => envelopeText({ ...event, payload: { requestId } })).toThrow(
+test("a payload with a requestId of its own cannot be published", () => {
+  expect(() => envelopeText({ ...event, payload: { requestId: "r9" } })).toThrow(
     new TypeError('ctx.publish: the payload of file.created has a "requestId", which is keelson\'s own; rename it'),
   );
 });

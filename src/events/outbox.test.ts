@@ -300,10 +300,24 @@ test("a sweep that has lost its shard to another ends there, and leaves it to th
   expect([world.records.get(key)?.owner, world.violations]).toEqual(["b1", []]);
 });
 
+test("a sweep leaves all rows where the bus cannot be reached, says why, and lets go of the shards", async () => {
+  const shared = new Shared();
+  shared.add(2, 0, graceMs);
+  shared.add(6, 1, graceMs);
+  expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({ dispatched: 0, left: 2 });
+  const reason = "Error: connect ECONNREFUSED";
+  expect(shared.lines).toEqual([
+    ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(2, 0)}`], reason }],
+    ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(6, 1)}`], reason }],
+    ["info", "outbox.swept", { dispatched: 0, left: 2 }],
+  ]);
+  expect(shared.world.records.size).toBe(0);
+});
+
 test.each<[string, Fakes]>([
-  ["bus", { put: reject }],
-  ["store", { remove: reject }],
-])("a sweep whose %s fails throws, and lets go of the shard", async (_what, fakes) => {
+  ["be read", { pending: reject }],
+  ["remove a row", { remove: reject }],
+])("a sweep whose store cannot %s throws, and holds no shard", async (_what, fakes) => {
   const shared = new Shared();
   shared.add(2, 0, graceMs);
   await expect(outboxOf(shared, fakes).sweep({ graceMs })).rejects.toThrow("connect ECONNREFUSED");
