@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { quoted } from "../config/quoted.ts";
 import { isChannelName } from "../delivery/delivery.ts";
 import { isEventType } from "../events/envelope.ts";
 import { isStandardSchema, type RawOptions, type Report, unknownOptions } from "./declare.ts";
@@ -9,33 +10,33 @@ export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook
 
 /** Registers an event. */
 export function event(feature: string, type: string, schema: unknown, report: Report): EventDeclaration {
-  const key = `event ${type}`;
+  const key = `event ${named(type)}`;
   if (!isNamed(type, isEventType)) {
-    const message = `type ${JSON.stringify(type)} is not <entity>.<event name>`;
+    const message = `type ${quoted(type)} is not <entity>.<event name>`;
     report({ key, rule: "event-type", message, fix: 'use two kebab-case words, for example "file.created"' });
   }
   requireSchema(key, "the second argument", schema, report);
-  return { feature, type: String(type), schema: schema as StandardSchemaV1 }; // safe: what is none was reported
+  return { feature, type: named(type), schema: schema as StandardSchemaV1 }; // safe: what is none was reported
 }
 
 /** Registers a consumer; whether its event is declared is known at boot. */
 export function consumer(feature: string, type: string, name: string, run: unknown, report: Report): ConsumerDeclaration {
-  const fullName = `${feature}.${String(type).split(".")[0]}.${name}`;
+  const fullName = `${feature}.${named(type).split(".")[0]}.${named(name)}`;
   if (!isNamed(name, isChannelName)) {
-    const message = `name ${JSON.stringify(name)} of a consumer is not in kebab case`;
+    const message = `name ${quoted(name)} of a consumer is not in kebab case`;
     report({ key: fullName, rule: "consumer-name", message, fix: 'name what it does, for example "enqueue-scan"' });
   }
   requireFunction(fullName, "the third argument", run, report);
-  return { feature, name: fullName, type: String(type), run: run as ConsumerDeclaration["run"] }; // safe: as above
+  return { feature, name: fullName, type: named(type), run: run as ConsumerDeclaration["run"] }; // safe: as above
 }
 
 /** Registers a job. */
 export function job(feature: string, name: string, options: RawOptions, report: Report): JobDeclaration {
-  const fullName = `${feature}.${name}`;
+  const fullName = `${feature}.${named(name)}`;
   const given = options ?? {};
   unknownOptions(fullName, given, ["input", "handler", "dedupKey", "dedupScope", "order"], report);
   if (!isNamed(name, isEventType)) {
-    const message = `name ${JSON.stringify(name)} is not <entity>.<operation>`;
+    const message = `name ${quoted(name)} is not <entity>.<operation>`;
     report({ key: fullName, rule: "job-name", message, fix: 'use two kebab-case words, for example "file.scan"' });
   }
   requireSchema(fullName, "`input`", given["input"], report);
@@ -45,7 +46,7 @@ export function job(feature: string, name: string, options: RawOptions, report: 
   }
   const { dedupScope = "tenant" } = given;
   if (dedupScope !== "tenant" && dedupScope !== "user") {
-    const message = `\`dedupScope\` is ${JSON.stringify(dedupScope)}`;
+    const message = `\`dedupScope\` is ${quoted(dedupScope)}`;
     report({ key: fullName, rule: "dedup-scope", message, fix: 'use "tenant" or "user"' });
   }
   return {
@@ -62,22 +63,22 @@ export function job(feature: string, name: string, options: RawOptions, report: 
 
 /** Registers a channel. */
 export function channel(feature: string, name: string, options: RawOptions, report: Report): ChannelDeclaration {
-  const key = `channel ${name}`;
+  const key = `channel ${named(name)}`;
   const given = options ?? {};
   unknownOptions(key, given, ["input", "send"], report);
   if (!isNamed(name, isChannelName)) {
-    const message = `channel name ${JSON.stringify(name)} is not in kebab case`;
+    const message = `channel name ${quoted(name)} is not in kebab case`;
     report({ key, rule: "channel-name", message, fix: "name it with lower-case letters, digits and hyphens" });
   }
   if (builtInChannels.includes(name)) {
-    const message = `channel name ${JSON.stringify(name)} is keelson's own`;
+    const message = `channel name ${quoted(name)} is keelson's own`;
     report({ key, rule: "channel-reserved", message, fix: "choose another name" });
   }
   requireSchema(key, "`input`", given["input"], report);
   requireFunction(key, "`send`", given["send"], report);
   return {
     feature,
-    name: String(name),
+    name: named(name),
     input: given["input"] as StandardSchemaV1, // safe, here and below: what is none was reported
     send: given["send"] as ChannelDeclaration["send"],
   };
@@ -85,6 +86,11 @@ export function channel(feature: string, name: string, options: RawOptions, repo
 
 function isNamed(name: unknown, isName: (text: string) => boolean): boolean {
   return typeof name === "string" && isName(name);
+}
+
+/** A name as a text, whatever was given for it. */
+function named(name: unknown): string {
+  return typeof name === "string" ? name : quoted(name);
 }
 
 function requireSchema(key: string, what: string, schema: unknown, report: Report): void {

@@ -83,7 +83,14 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
       }
       const wanted = given === undefined ? undefined : check(given);
       if (wanted !== undefined)
-        problems.push(serverProblem(key, "option-type", `${describe(given)} is not allowed`, `use ${wanted}`));
+        problems.push(
+          serverProblem(
+            key,
+            "option-type",
+            `${name === "secret" ? `a value of type ${typeof given}` : describe(given)} is not allowed`,
+            `use ${wanted}`,
+          ),
+        );
     }
   };
   const unchecked = () => undefined;
@@ -139,7 +146,8 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     secret: (value) => (isRecord(value) && typeof value["id"] === "string" ? undefined : "the handle of a text key"),
     allowHttp: isFlag,
     allowPrivate: isFlag,
-    timeoutMs: (value) => (Number.isSafeInteger(value) && Number(value) > 0 ? undefined : "a whole number of milliseconds"),
+    timeoutMs: (value) =>
+      Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= 300_000 ? undefined : "1 to 300,000 milliseconds",
   });
   if (options?.auth !== undefined) {
     problems.push(...authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));

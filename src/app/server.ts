@@ -78,6 +78,7 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
     ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
+    ...secretProblems(registry, options),
     ...[...registry.configKeys.values()].flatMap(configKeyProblems),
     ...appOverrideProblems(registry, options?.config ?? {}),
     ...routeConflicts(routed(registry.handlers.values())),
@@ -132,6 +133,15 @@ export function serverInternals(server: Server): ServerInternals {
   const state = (server as Partial<Server> | undefined)?.[internals];
   if (state === undefined) throw new TypeError("this is not a server; pass what buildServer returns");
   return state;
+}
+
+function secretProblems({ configKeys }: Registry, options: ServerOptions) {
+  const id = options?.delivery?.webhook?.secret?.id;
+  if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
+  const message = `${JSON.stringify(id)} is not a text key of this server`;
+  return [
+    serverProblem("delivery.webhook.secret", "secret-key", message, "pass the handle of a text key of one of its features"),
+  ];
 }
 
 function frozenCors(cors: CorsOptions): CorsOptions {

@@ -15,7 +15,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
       const { DeleteItemCommand } = await import("./dynamodb-sdk.ts");
       await database.send(new DeleteItemCommand({ TableName: tableName, Key: marshalled({ pk: shard, sk: sort }) as Item }));
     },
-    pending: async (shard, beforeSort, limit) => {
+    pending: async (shard, beforeSort, limit, afterSort) => {
       const { QueryCommand } = await import("./dynamodb-sdk.ts");
       const { Items = [] } = await database.send(
         new QueryCommand({
@@ -23,6 +23,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
           KeyConditionExpression: "pk = :shard AND sk < :before",
           ExpressionAttributeValues: { ":shard": shard, ":before": beforeSort },
           Limit: limit,
+          ...(afterSort === undefined ? {} : { ExclusiveStartKey: { pk: shard, sk: afterSort } }),
           ConsistentRead: true,
         }),
       );

@@ -50,6 +50,6 @@ export function idOf(message: Readonly<Record<string, unknown>>, member: string)
 function nameOf(message: Readonly<Record<string, unknown>>, member: string): string | undefined {
   const value = message[member];
   if (value === undefined) return undefined;
-  if (typeof value === "string" && value.length > 0 && value.length <= longestName) return value;
+  if (typeof value === "string" && value.length > 0 && value.length <= longestName && value.isWellFormed()) return value;
   throw new PermanentError(`${member} is not a text of 1 to ${longestName} characters`);
 }

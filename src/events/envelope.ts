@@ -1,5 +1,6 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
+import { wirePayload } from "./wire-payload.ts";
 
 /** A shared event (specification 2.8). */
 export interface SharedEvent<Payload = unknown> extends Cause {
@@ -21,10 +22,8 @@ const entryBytes = 512;
  * @throws TypeError where JSON cannot hold the payload, or it has a `requestId` of its own; RangeError where it is too large.
  */
 export function envelopeText(event: SharedEvent): string {
-  const { type, payload, origRequestId } = event;
-  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
-    throw new TypeError(`ctx.publish: the payload of ${type} is not an object`);
-  }
+  const { type, origRequestId } = event;
+  const payload = wirePayload(event.payload, `ctx.publish: the payload of ${type}`);
   if ("requestId" in payload) {
     throw new TypeError(`ctx.publish: the payload of ${type} has a "requestId", which is keelson's own; rename it`);
   }

@@ -75,10 +75,10 @@ function processOf(shared: Shared, { name = "a", clock, opened = () => {}, turn 
       await turn("remove");
       shared.rows = shared.rows.filter(({ eventId }) => eventId !== row.eventId);
     },
-    pending: async (shard, before, limit) => {
+    pending: async (shard, before, limit, after = "") => {
       await turn("pending");
       shared.reads.push(shard);
-      const waiting = shared.rows.filter((row) => row.shard === shard && row.sort < before);
+      const waiting = shared.rows.filter(({ shard: of, sort }) => of === shard && sort < before && sort > after);
       return waiting.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
     },
     ...own,
@@ -249,19 +249,28 @@ test.each([
   expect(shared.dispatched()).toEqual(Array.from({ length: count }, (_, number) => eventIdOf(2, number)));
 });
 
-test("a sweep stops a shard at the first page that the bus does not take whole, and goes on with the next", async () => {
+test("rows that the bus does not take do not hold up those behind them, nor other shards", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
   const refused = [eventIdOf(2, 101), eventIdOf(2, 102)];
   shared.reasonOf = (eventId) => (refused.includes(eventId) ? "InternalFailure" : undefined);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 199, left: 2 });
-  expect(shared.puts.map(({ length }) => length)).toEqual([100, 100, 1]);
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 249, left: 2 });
+  expect(shared.puts.map(({ length }) => length)).toEqual([100, 100, 50, 1]);
   expect(shared.lines).toEqual([
     ["warn", "event.dispatch_failed", { events: refused.map((id) => `file.created ${id}`), reason: "InternalFailure" }],
-    ["info", "outbox.swept", { dispatched: 199, left: 2 }],
+    ["info", "outbox.swept", { dispatched: 249, left: 2 }],
   ]);
   expect(shared.world.records.size).toBe(0);
+});
+
+test("a bus that takes nothing of a page is asked again another time, and for the next shard", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
+  shared.add(6, 0, graceMs);
+  shared.reasonOf = (_eventId, call) => (call === 1 ? "InternalFailure" : undefined);
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 1, left: 100 });
+  expect(shared.puts.map(({ length }) => length)).toEqual([100, 1]);
 });
 
 test("a sweep that is called off before it begins reads nothing", async () => {

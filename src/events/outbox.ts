@@ -22,8 +22,8 @@ export interface OutboxStore {
   /** What puts a row, for a transaction. */
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
-  /** The first rows of a shard before `sort`, at most `limit`. */
-  pending(shard: string, beforeSort: string, limit: number): Promise<readonly OutboxRow[]>;
+  /** The first rows of a shard before `beforeSort`, and behind `afterSort` where it is given, at most `limit`. */
+  pending(shard: string, beforeSort: string, limit: number, afterSort?: string): Promise<readonly OutboxRow[]>;
 }
 
 /** Where events are dispatched to. */
@@ -113,15 +113,17 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
     const { claim } = taken;
     let [dispatched, left] = [0, 0];
     try {
+      let after: string | undefined;
       for (;;) {
         if (signal?.aborted || claim.isLost()) break;
-        const rows = await (await store()).pending(shard, before, pageSize);
+        const rows = await (await store()).pending(shard, before, pageSize, after);
         if (rows.length === 0) break;
         const count = await put(rows);
         dispatched += count;
         left += rows.length - count;
-        // What the bus does not take now is at the head of the next page as well.
-        if (left > 0 || rows.length < pageSize) break;
+        // A bus that takes nothing is asked another time; rows that it never takes do not hold up those behind them.
+        if (count === 0 || rows.length < pageSize) break;
+        after = rows.at(-1)?.sort;
       }
     } finally {
       await claim.release();

@@ -1,5 +1,6 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "../events/cause.ts";
+import { wirePayload } from "../events/wire-payload.ts";
 import { claimKey } from "../once/claim-key.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 
@@ -28,10 +29,7 @@ export function jobText(job: JobMessage): string {
 
 /** The payload as it goes over the wire. @throws TypeError where JSON cannot hold it, or it is no object. */
 export function jobPayload(name: string, payload: unknown): Readonly<Record<string, unknown>> {
-  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
-    throw new TypeError(`ctx.enqueue: the payload of ${name} is not an object`);
-  }
-  return JSON.parse(JSON.stringify(payload)) as Readonly<Record<string, unknown>>; // safe: an object in JSON stays one
+  return wirePayload(payload, `ctx.enqueue: the payload of ${name}`);
 }
 
 /** Reads a job. @throws PermanentError naming what is not as it has to be. */

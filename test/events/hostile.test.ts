@@ -233,7 +233,7 @@ describe("what no producer of keelson's would send", () => {
     {
       what: "an event that nobody declares",
       queue: "events",
-      body: onBus({ ...anEvent(marker), type: "mark.unknown" }),
+      body: onBus({ ...anEvent(marker, "forged"), type: "mark.unknown" }),
       reason: "the event mark.unknown is declared by no feature of this server",
       receives: 5,
     },
@@ -254,7 +254,7 @@ describe("what no producer of keelson's would send", () => {
     {
       what: "a job that nobody declares",
       queue: "jobs",
-      body: JSON.stringify({ ...aJob(marker), name: "marks.mark.unknown" }),
+      body: JSON.stringify({ ...aJob(marker, "forged"), name: "marks.mark.unknown" }),
       reason: "the job marks.mark.unknown is declared by no feature of this server",
       receives: 5,
     },
@@ -338,7 +338,7 @@ describe("what no producer of keelson's would send", () => {
       expect.arrayContaining([
         { handler: "note", name: "extra", user },
         { handler: "work", name: "extra", user },
-        { handler: "look", name: "__proto__,constructor", user },
+        { handler: "look", name: "constructor", user },
       ]),
     );
     expect({}).not.toHaveProperty("isPolluted");
