@@ -388,7 +388,7 @@ test("sound options of deliveries are no problem", () => {
 
 const anObject = { rule: "option-type", message: "it is not an object", fix: "pass an object" };
 const wanted = (given: string, use: string) => ({ rule: "option-type", message: `${given} is not allowed`, fix: `use ${use}` });
-const milliseconds = "a whole number of milliseconds";
+const milliseconds = "1 to 300,000 milliseconds";
 
 test.each<[string, unknown, ...Problem[]]>([
   ["a number", 7, { key: "delivery", ...anObject }],
