@@ -7,7 +7,7 @@ import { lambdaRuntime, prepareLambda } from "./bind.ts";
 /** A Lambda function for batches of SQS. */
 export type LambdaQueueHandler = (
   event: SQSEvent,
-  context: Pick<Context, "getRemainingTimeInMillis">,
+  context: Partial<Pick<Context, "getRemainingTimeInMillis">>,
 ) => Promise<SQSBatchResponse>;
 
 /** What is not begun any more, in milliseconds before the function's time is over. */
@@ -28,13 +28,15 @@ export function lambdaQueue(server: Server): LambdaQueueHandler {
       "@aws-lambda-powertools/batch"
     );
     const runtime = lambdaRuntime(server);
-    const deadlineMs = runtime.clock.now() + context.getRemainingTimeInMillis();
+    const leftMs = context.getRemainingTimeInMillis?.();
+    const deadlineMs = leftMs === undefined ? undefined : runtime.clock.now() + leftMs;
     const adapters = await runtime.adapters();
     const messaging = await adapters.messaging();
     const handle = async (record: SQSRecord) => {
       const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
       const queue = [messaging.events, messaging.jobs].find((known) => known.name === name) ?? messaging.queue(name);
-      if (runtime.clock.now() > deadlineMs - marginMs) throw new Error("no time is left to begin with it");
+      if (deadlineMs !== undefined && runtime.clock.now() > deadlineMs - marginMs)
+        throw new Error("no time is left to begin with it");
       const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs });
       if (kind === "later") throw new Error("it comes again");
     };

@@ -3,7 +3,7 @@ import { consumeEvent, runJob } from "../app/consume.ts";
 import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
 import { processMessage } from "../app/process-message.ts";
 import { usesMessages } from "../app/registry.ts";
-import type { SharedEvent } from "../events/envelope.ts";
+import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../jobs/job-message.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
@@ -78,7 +78,11 @@ export async function deliverAgain(
   { runtime, adapters }: TestProcess,
   message: SharedEvent | JobMessage,
 ): Promise<"processed" | "skipped" | "handed-back"> {
-  const outcome = await ("jobId" in message ? runJob(runtime, adapters, message) : consumeEvent(runtime, adapters, message));
+  const work =
+    "jobId" in message
+      ? runJob(runtime, adapters, message)
+      : consumeEvent(runtime, adapters, readEnvelope(JSON.stringify(message)));
+  const outcome = await work;
   if (outcome.kind === "failed") throw outcome.error;
   return outcome.kind;
 }

@@ -74,7 +74,7 @@ export interface TestApp {
   };
   /** The log records so far, parsed. */
   readonly logs: readonly Readonly<Record<string, unknown>>[];
-  /** The events that were put on the bus so far, each once. */
+  /** The events that were put on the bus so far, each once, as they went: the payload has the `requestId` (specification 6.3). */
   readonly events: readonly SharedEvent[];
   /** The jobs that were enqueued so far, each once, without those that the queue has dropped. */
   readonly jobs: readonly JobMessage[];

@@ -24,7 +24,7 @@ describe("the sample's chain: a file, its scan, and the message about it", () =>
       expect.objectContaining({
         kind: "shared",
         type: "file.created",
-        payload: { id, sizeMb: 1 },
+        payload: { id, sizeMb: 1, requestId: "chain-1" },
         causedBy: "chain-1",
         origRequestId: "chain-1",
         tenantId: "acme",
