@@ -52,7 +52,8 @@ const webhookInput: StandardSchemaV1<unknown, Webhook> = {
       const { url, body, ...rest } = value as Readonly<Record<string, unknown>>; // safe: a message is an object
       const issues: StandardSchemaV1.Issue[] = [];
       if (typeof url !== "string" || !URL.canParse(url)) issues.push({ path: ["url"], message: "it is not a URL" });
-      if (typeof body !== "object" || body === null) issues.push({ path: ["body"], message: "it is not an object" });
+      if (typeof body !== "object" || body === null || Array.isArray(body))
+        issues.push({ path: ["body"], message: "it is not an object" });
       for (const name of Object.keys(rest)) issues.push({ path: [name], message: "it is not known; a webhook has url and body" });
       return issues.length > 0 ? { issues } : { value: value as Webhook }; // safe: as it was looked at
     },

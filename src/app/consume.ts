@@ -11,7 +11,7 @@ import type { Answer } from "../once/answer.ts";
 import { skewMs } from "../once/claim.ts";
 import { claimKey, keyText } from "../once/claim-key.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
-import type { Claim } from "../once/claims.ts";
+import type { Claim, Taken } from "../once/claims.ts";
 import { createRunCommit } from "../once/run-commit.ts";
 import { checkPayload } from "./check-payload.ts";
 import { createContext } from "./context.ts";
@@ -156,7 +156,12 @@ async function runOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promis
 
 async function claimed(runtime: Runtime, adapters: Adapters, unit: Unit, user: User, log: Logger): Promise<Consumed> {
   const { key, what, deadlineMs } = unit;
-  const taken = await runtime.claims.take(key, { waitMs: 0, stop: [], deadlineMs });
+  let taken: Taken;
+  try {
+    taken = await runtime.claims.take(key, { waitMs: 0, stop: [], deadlineMs });
+  } catch (error) {
+    return failed(runtime, unit, log, error); // not thrown: other consumers of the event are at work
+  }
   if (taken.kind === "done") {
     log.debug(`${what}.skipped`);
     return { kind: "skipped" };

@@ -3,6 +3,7 @@ import { type Delivery, deliveryJob } from "../delivery/delivery.ts";
 import type { Cause } from "../events/cause.ts";
 import { envelopeText } from "../events/envelope.ts";
 import type { OutboxRow } from "../events/outbox.ts";
+import { wirePayload } from "../events/wire-payload.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../jobs/job-message.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Answer } from "../once/answer.ts";
@@ -115,13 +116,20 @@ class RunEffects implements Effects {
       throw new Error(`ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`);
     }
     const ownId = this.#derive("delivery", channel);
+    if (typeof message !== "object" || message === null || Array.isArray(message)) {
+      throw new TypeError(`ctx.delivery.send: the message for ${channel} is not an object`);
+    }
     await checkPayload(declaration.input, message, (problems) =>
       misfit("ctx.delivery.send", `the message for ${channel}`, problems),
     );
     const { tenantId } = this.#cause;
     // A key of the caller's makes it one and the same wherever it comes from.
     const jobId = key === undefined ? ownId : derivedId("delivery", tenantId === undefined ? "-" : `=${tenantId}`, channel, key);
-    const delivery: Delivery = { channel, message: jobPayload(channel, message), key: key === undefined ? ownId : `=${key}` };
+    const delivery: Delivery = {
+      channel,
+      message: wirePayload(message, `ctx.delivery.send: the message for ${channel}`),
+      key: key === undefined ? ownId : `=${key}`,
+    };
     await this.#send(this.#runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
     this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
   }

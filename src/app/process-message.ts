@@ -1,3 +1,4 @@
+import { describeError } from "../errors/describe.ts";
 import { isPermanent } from "../errors/permanent-error.ts";
 import { objectOf } from "../events/cause.ts";
 import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
@@ -52,7 +53,7 @@ function readMessage(body: string): SharedEvent | JobMessage {
 
 /** What failed comes again after a while, longer each time; what has come too often, or can never be done, is buried. */
 async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage, error: unknown): Promise<Processed> {
-  const reason = error instanceof Error ? error.message : String(error);
+  const { message: reason } = describeError(error, { requestId: "", environment: runtime.environment }).log.data;
   const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason };
   try {
     const most = await queue.maxReceives();

@@ -17,7 +17,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
     },
     pending: async (shard, beforeSort, limit, afterSort) => {
       const { QueryCommand } = await import("./dynamodb-sdk.ts");
-      const { Items = [] } = await database.send(
+      const { Items } = await database.send(
         new QueryCommand({
           TableName: tableName,
           KeyConditionExpression: "pk = :shard AND sk < :before",
@@ -27,7 +27,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
           ConsistentRead: true,
         }),
       );
-      return Items.map(rowOf);
+      return (Items as NonNullable<typeof Items>).map(rowOf); // safe: a Query always has them
     },
   };
 }

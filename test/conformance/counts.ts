@@ -5,6 +5,7 @@ import { configKeyRows } from "./config-keys.ts";
 import { contextRows } from "./contexts.ts";
 import { drainingRows } from "./draining.ts";
 import { errorRows } from "./errors.ts";
+import { eventRows } from "./events.ts";
 import { identityRows } from "./identity.ts";
 import { levelRows } from "./levels.ts";
 import { loggingRows } from "./logging.ts";
@@ -29,6 +30,7 @@ export const rows: readonly Row[] = [
   ...drainingRows,
   ...clientLogRows,
   ...onceRows,
+  ...eventRows,
 ];
 
 /** How many sentences of the specification are proved, how many are not, and why. */

@@ -24,10 +24,18 @@ import { z } from "zod";
 
 const planInput = z.object({});
 const planOutput = z.object({ plan: z.enum(["free", "pro"]) });
+const memo = z.object({ script: z.string() });
 
 declare module "keelson" {
   interface Queries {
     "plans.plan.current": Query<typeof planInput, typeof planOutput>;
+  }
+  interface Events {
+    "memo.written": z.output<typeof memo>;
+  }
+  interface Jobs {
+    "memos.memo.print": z.input<typeof memo>;
+    "memos.memo.sort": z.input<typeof memo>;
   }
 }
 
@@ -76,8 +84,8 @@ export const files = defineFeature("files", (r) => {
   return { config };
 });
 
-/** A piece of a test that runs as a handler. */
-export type Script = (ctx: PipelineContext) => unknown;
+/** A piece of a test that runs as a handler, and gets what the handler is given: an input, an event, a payload, a message. */
+export type Script = (ctx: PipelineContext, given: unknown) => unknown;
 
 /** A response, read, and the lines that were logged for its request. */
 export interface Handled {
@@ -101,8 +109,12 @@ export interface Fixture {
   readonly app: TestApp;
   /** A feature that runs scripts, for further servers: `probe.script.run` and `probe.script.write`. */
   readonly probe: ServerOptions["features"][number];
+  /** The same for what follows: the event `memo.written`, the jobs `memos.memo.print` and `sort`, the channel `board`. */
+  readonly memos: ServerOptions["features"][number];
   /** Runs `script` as a handler, over HTTP, and reads the response. */
   handle(script: Script, options?: TestFetchOptions & { readonly app?: TestApp; readonly query?: string }): Promise<Handled>;
+  /** Keeps `script` to be run by whoever has the returned name: an event, a job or a message that says `{ script: name }`. */
+  keep(script: Script): string;
   /** Keeps `script` to be run by whoever asks for the returned path. */
   route(script: Script): string;
   /** Sends a request and reads the response. */
@@ -127,8 +139,13 @@ export interface Fixture {
 /** Starts the server that the rows of one group share. */
 export async function startFixture(): Promise<Fixture> {
   const scripts = new Map<string, Script>();
-  const probe = probeFeature(scripts);
-  const app = await startTestApp(buildServer({ features: [plans, files, probe] }));
+  const run = async (ctx: PipelineContext, name: string, given: unknown) => {
+    const script = scripts.get(name);
+    if (script === undefined) throw new Error(`there is no script ${name}`);
+    return script(ctx, given);
+  };
+  const [probe, memos] = [probeFeature(run), memosFeature(run)];
+  const app = await startTestApp(buildServer({ features: [plans, files, probe, memos] }));
   const started = [app];
   let count = 0;
 
@@ -144,15 +161,18 @@ export async function startFixture(): Promise<Fixture> {
       logs: other.logs.filter((record) => record["requestId"] === requestId),
     };
   };
-  const route: Fixture["route"] = (script) => {
-    const id = `s${++count}`;
-    scripts.set(id, script);
-    return `/scripts/${id}`;
+  const keep: Fixture["keep"] = (script) => {
+    const name = `s${++count}`;
+    scripts.set(name, script);
+    return name;
   };
+  const route: Fixture["route"] = (script) => `/scripts/${keep(script)}`;
   return {
     app,
     probe,
+    memos,
     fetch,
+    keep,
     route,
     handle: (script, { query = "", ...options } = {}) => fetch(`${route(script)}${query}`, options),
     read: async (handle, { tenantId, id } = {}, appOverrides = {}) => {
@@ -218,17 +238,26 @@ export function problemsOf(work: () => unknown): readonly BootProblem[] {
   }
 }
 
-function probeFeature(scripts: ReadonlyMap<string, Script>) {
+type Run = (ctx: PipelineContext, script: string, given: unknown) => Promise<unknown>;
+
+function probeFeature(run: Run) {
   const input = z.looseObject({ id: z.string() });
-  const run = async (ctx: PipelineContext, { id }: { readonly id: string }) => {
-    const script = scripts.get(id);
-    if (script === undefined) throw new Error(`there is no script ${id}`);
-    return script(ctx);
-  };
+  const handler = (ctx: PipelineContext, given: z.output<typeof input>) => run(ctx, given.id, given);
   return defineFeature("probe", (r) => {
-    r.query("script.run", { route: "GET /scripts/:id", access: access.everyone, input, handler: run });
-    r.write("script.write", { route: "POST /scripts/:id", access: access.everyone, input, handler: run });
+    r.query("script.run", { route: "GET /scripts/:id", access: access.everyone, input, handler });
+    r.write("script.write", { route: "POST /scripts/:id", access: access.everyone, input, handler });
     r.query("gate.signed-in", { route: "GET /signed-in", access: access.authenticated, handler: async (ctx) => ctx.user });
     r.query("gate.admin", { route: "GET /admin", access: access.admin, handler: async (ctx) => ctx.user });
+  });
+}
+
+function memosFeature(run: Run) {
+  const handler = (ctx: PipelineContext, given: z.output<typeof memo>) => run(ctx, given.script, given);
+  return defineFeature("memos", (r) => {
+    r.event("memo.written", memo);
+    r.on("memo.written", "hear", (ctx, event) => run(ctx, event.payload.script, event));
+    r.job("memo.print", { input: memo, handler });
+    r.job("memo.sort", { input: memo, handler });
+    r.channel("board", { input: memo, send: handler });
   });
 }

@@ -591,6 +591,17 @@ describe("a store that fails in the middle", () => {
     expect(lines("job.skipped")).toHaveLength(1);
   });
 
+  test("a commit that may still be on its way keeps its claim until the lease is over, and is done again then", async () => {
+    behaviours.set("on its way", (ctx) => addOne(ctx, "on its way"));
+    for (const call of [1, 2, 3]) app.faults.before("TransactWriteItems", call).fail("TimeoutError");
+    const sent = anEvent("on its way", "on-its-way");
+    await expect(app.deliver(sent)).rejects.toThrow("TimeoutError");
+    expect(await app.deliver(sent)).toBe("handed-back");
+    app.clock.advance(33_000);
+    expect(await app.deliver(sent)).toBe("processed");
+    expect(await amount("on its way")).toBe(1);
+  });
+
   test("a commit that is refused is tried again, without a wait for the lease", async () => {
     behaviours.set("refused", (ctx) => addOne(ctx, "refused"));
     app.faults.before("TransactWriteItems", 1).fail("ValidationException");

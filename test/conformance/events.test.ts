@@ -1,0 +1,4 @@
+import { eventRows } from "./events.ts";
+import { prove } from "./row.ts";
+
+prove(eventRows);
