@@ -2,6 +2,7 @@ import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
+import { defaultTimes, leastRestMs } from "../lifecycle/times.ts";
 import type { LogLevel } from "../log/logger.ts";
 import type { PowertoolsLogger } from "../log/server-logger.ts";
 import { isOnceBy, type OnceBy } from "../once/write-id.ts";
@@ -58,6 +59,15 @@ export interface ServerOptions {
     /** Which ID of the client makes a write happen once, unless the write says otherwise. Default `either`. */
     readonly key?: OnceBy;
   };
+  /** How long the phases of a container's shutdown may take (specification 3.1). */
+  readonly shutdown?: {
+    /** How long requests are still accepted, in milliseconds. Default 3,000. */
+    readonly lingerMs?: number;
+    /** How long requests in flight may take to finish after that, in milliseconds. Default 30,000. */
+    readonly drainMs?: number;
+    /** How long everything may take, in milliseconds. Default 40,000. */
+    readonly totalMs?: number;
+  };
   /** How the channels that every server has send. */
   readonly delivery?: DeliveryOptions;
   /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
@@ -107,6 +117,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     limits: unchecked,
     once: unchecked,
     delivery: unchecked,
+    shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
   });
@@ -140,6 +151,10 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     waitMs: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of milliseconds"),
     key: (value) => (isOnceBy(value) ? undefined : "either, idempotency-key or false"),
   });
+  const isTime = (value: unknown) =>
+    Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= 3_600_000 ? undefined : "0 to 3,600,000 milliseconds";
+  group("shutdown", options?.shutdown, { lingerMs: isTime, drainMs: isTime, totalMs: isTime });
+  problems.push(...shutdownProblems(options?.shutdown));
   group("delivery", options?.delivery, { webhook: unchecked });
   const isFlag = (value: unknown) => (typeof value === "boolean" ? undefined : "true or false");
   group("delivery.webhook", isRecord(options?.delivery) ? options.delivery["webhook"] : undefined, {
@@ -165,6 +180,16 @@ function keyRingProblems({ keyRing, ssm }: ServerOptions, wanted: string): BootP
   if (typeof ssm?.path !== "string" || !String(keyRing.parameter).startsWith(`${ssm.path}/`)) return [];
   const message = "the key ring lies below ssm.path, where every parameter is an app-boot override";
   return [serverProblem("keyRing.parameter", "key-ring-path", message, "give it a name elsewhere")];
+}
+
+/** The phases before have to leave something of the total for workers and resources. */
+function shutdownProblems(given: ServerOptions["shutdown"]): BootProblem[] {
+  if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value))) return [];
+  const { lingerMs, drainMs, totalMs } = { ...defaultTimes, ...given };
+  const least = lingerMs + drainMs + leastRestMs;
+  if (totalMs >= least) return [];
+  const message = `totalMs is ${totalMs}, and linger and drain take ${lingerMs + drainMs} of it`;
+  return [serverProblem("shutdown.totalMs", "shutdown-total", message, `use ${least} or more, or shorten the others`)];
 }
 
 const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];

@@ -18,6 +18,7 @@ import { createOutbox, type EventBus, type Outbox, type OutboxStore } from "../e
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
+import type { LifecycleState } from "../lifecycle/lifecycle.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import { type Claims, createClaims } from "../once/claims.ts";
@@ -122,7 +123,14 @@ export interface Runtime {
   /** The job that sends deliveries. */
   readonly deliveryJob: JobDeclaration;
   /** What `/health/ready` reports; the container moves it on. */
-  readonly lifecycle: { readonly state: "running" | "draining"; readonly draining: AbortSignal; drain(): void };
+  readonly lifecycle: {
+    readonly state: LifecycleState;
+    readonly draining: AbortSignal;
+    /** Readiness fails from now on, and responses close their connections. */
+    drain(): void;
+    /** Says where the process is. */
+    enter(state: LifecycleState): void;
+  };
   /**
    * The adapters: a promise until they are open and the overrides of SSM are loaded, then
    * themselves. A failed opening is tried again, after a pause where SSM was the reason.
@@ -281,12 +289,17 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
 
 function createLifecycle(): Runtime["lifecycle"] {
   const controller = new AbortController();
+  // A Lambda function has no life of its own: it runs for as long as it is asked.
+  let state: LifecycleState = "running";
   return {
     get state() {
-      return controller.signal.aborted ? "draining" : "running";
+      return state === "running" && controller.signal.aborted ? "draining" : state;
     },
     draining: controller.signal,
     drain: () => controller.abort(),
+    enter: (entered) => {
+      state = entered;
+    },
   };
 }
 

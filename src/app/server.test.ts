@@ -80,11 +80,16 @@ test("every problem of features, options and overrides is reported at once", () 
     log: { level: "trace", redact: [1], powertools: {} },
     limits: { bodyBytes: -1 },
     once: { waitMs: -1, key: "sometimes" },
+    shutdown: { lingerMs: -1, drainMs: 1.5, totalMs: "40", patience: 1 },
     auth: {},
     cors: { origins: "*", credentials: true },
   }).map(({ key, rule }) => `${key} ${rule}`);
 
   for (const expected of [
+    "shutdown.lingerMs option-type",
+    "shutdown.drainMs option-type",
+    "shutdown.totalMs option-type",
+    "shutdown.patience unknown-option",
     "hello duplicate-feature",
     "hello.greeting.show duplicate-handler",
     "hello:config:greeting-limit duplicate-key",
@@ -276,4 +281,12 @@ test("the cache's times and bound are checked, and its unknown options named", (
   ]);
   expect(problemsOf({ features: [hello], cache: 5 as never }).map(({ key }) => key)).toEqual(["cache"]);
   expect(buildServer({ features: [hello], cache: { ttlMs: 0, maxTenants: 1 } }).registry.configKeys.size).toBe(1);
+});
+
+test("the phases of a shutdown have to fit into its total", () => {
+  const rules = (shutdown: unknown) => problemsOf({ features: [], shutdown }).map(({ key, rule }) => `${key} ${rule}`);
+  expect(rules({ drainMs: 37_000 })).toEqual(["shutdown.totalMs shutdown-total"]);
+  expect(rules({ lingerMs: 0, drainMs: 0, totalMs: 999 })).toEqual(["shutdown.totalMs shutdown-total"]);
+  buildServer({ features: [], shutdown: { drainMs: 36_000 } });
+  buildServer({ features: [], shutdown: {} });
 });

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
 import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
-import type { Connection } from "./connections.ts";
+import type { Connection, OpenRequest } from "./connections.ts";
 
 /** Reads a message of Node's HTTP server as a request. */
 export function httpRequest(
@@ -10,7 +10,7 @@ export function httpRequest(
   response: ServerResponse,
   connection: Connection,
   refusal: PipelineError | undefined,
-): HttpRequest & { readonly signal: AbortSignal } {
+): HttpRequest & OpenRequest {
   // Both are always there on a server's side; the types are shared with the client's.
   const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
   const { path, query } = splitTarget(url);
@@ -26,6 +26,7 @@ export function httpRequest(
     headers,
     ip: message.socket.remoteAddress,
     signal: departure.signal,
+    abort: (reason) => departure.abort(reason),
     gatewayClaims: undefined, // no gateway in front of a container is believed
     refusal,
     readBody: (limitBytes) => readBody(message, limitBytes, connection),

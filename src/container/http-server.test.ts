@@ -9,8 +9,10 @@ import { currentContext } from "../context/ambient.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { AuthOptions } from "../identity/auth-options.ts";
-import { createHttpServer } from "./http-server.ts";
-import { closeResources, drain, shutdownTimes } from "./shutdown.ts";
+import type { ShutdownTimes } from "../lifecycle/times.ts";
+import { closeResources } from "./close-resources.ts";
+import { type ContainerServer, createHttpServer } from "./http-server.ts";
+import { beginLife } from "./process-life.ts";
 
 const open: HttpServer[] = [];
 
@@ -30,6 +32,7 @@ const probe = defineFeature("probe", (r) => {
       return new Promise((_, reject) => ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)));
     },
   });
+  r.query("time.stick", { route: "GET /stick", access: access.everyone, handler: () => new Promise(() => {}) });
   r.write("body.size", {
     route: "POST /size",
     access: access.everyone,
@@ -407,12 +410,21 @@ test("a client that leaves in mid-stream is no error", async () => {
     .toContainEqual(expect.objectContaining({ level: "warn", msg: "request.aborted", handler: "probe.stream.endless" }));
 });
 
+/** Serves, and is told to stop: the exit code. */
+function ended(runtime: Runtime, container: ContainerServer, times: ShutdownTimes): Promise<0 | 1> {
+  const life = beginLife(runtime, times);
+  life.server = container;
+  life.tell({ type: "started" });
+  life.tell({ type: "terminate" });
+  return life.ended;
+}
+
 test("draining: every response asks the client to close, and the server ends when none is in flight", async () => {
   const { container, runtime, get } = await serving();
   runtime.lifecycle.drain();
 
   expect((await get("/text")).headers.get("connection")).toBe("close");
-  expect(await drain(runtime, container, { lingerMs: 0, drainMs: 10_000 })).toBe(true);
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 10_000, totalMs: 20_000 })).toBe(0);
 });
 
 test("connections that wait for nothing do not hold the drain: one never used, one idle since its stream ended", async () => {
@@ -421,24 +433,48 @@ test("connections that wait for nothing do not hold the drain: one never used, o
   unused.on("error", () => {});
   await once(unused, "connect");
   const stream = await get("/chunks");
-  const drained = drain(runtime, container, { lingerMs: 0, drainMs: 20_000 });
+  const drained = ended(runtime, container, { lingerMs: 0, drainMs: 20_000, totalMs: 30_000 });
 
   expect(await stream.text()).toMatch(/^(chunk )+$/);
-  expect(await drained).toBe(true);
-});
-
-test("the times are those of the specification", () => {
-  expect(shutdownTimes).toEqual({ lingerMs: 3_000, drainMs: 30_000 });
+  expect(await drained).toBe(0);
 });
 
 test("what is in flight past its time is cut off, and says so", async () => {
   const { container, http, runtime, get, logs } = await serving();
-  const stuck = get("/wait").catch(() => "cut off");
+  const stuck = get("/stick").catch(() => "cut off");
   await expect.poll(() => countConnections(http)).toBe(1);
 
-  expect(await drain(runtime, container, { lingerMs: 5, drainMs: 20 })).toBe(false);
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 20, totalMs: 10_000 })).toBe(1);
   expect(await stuck).toBe("cut off");
-  expect(logs).toContainEqual(expect.objectContaining({ level: "error", msg: "shutdown.requests_cut_off" }));
+  expect(logs).toContainEqual(
+    expect.objectContaining({ level: "error", msg: "shutdown.requests_cut_off", requests: ["GET /stick"] }),
+  );
+  expect(logs).toContainEqual(
+    expect.objectContaining({ msg: "shutdown.completed", clean: false, exitCode: 1, cutOff: ["in-flight-drain"] }),
+  );
+});
+
+test("what is in flight is told shortly before its time is over, and can still answer", async () => {
+  const { container, runtime, get, logs } = await serving();
+  const told = get("/wait");
+  await expect.poll(() => logs.map(({ msg }) => msg)).toContain("wait.began");
+
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 5_000, totalMs: 10_000 })).toBe(0);
+  const answer = await told;
+  expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
+});
+
+test("a connection that was upgraded does not hold the drain: it is cut with the listener", async () => {
+  const { container, http, runtime, port } = await serving();
+  http.on("upgrade", (_message, socket) => socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n"));
+  const upgraded = connect(port, "127.0.0.1");
+  upgraded.on("error", () => {});
+  upgraded.write("GET /text HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
+  await once(upgraded, "data");
+  const closed = once(upgraded, "close");
+
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 5_000, totalMs: 10_000 })).toBe(0);
+  await closed;
 });
 
 test("resources close last first; one that throws or hangs is named and does not stop the rest", async () => {
@@ -453,7 +489,7 @@ test("resources close last first; one that throws or hangs is named and does not
       write: (line) => void logs.push(JSON.parse(line)),
       openAdapters: () => Promise.reject(new Error("unused")),
     });
-    return { isClean: await closeResources(runtime, 20), logs };
+    return { isClean: await closeResources(runtime, 400), logs };
   };
 
   expect(await failing((server) => server.onClose("last", () => void closed.push("last")))).toEqual({ isClean: true, logs: [] });
@@ -467,7 +503,7 @@ test("resources close last first; one that throws or hangs is named and does not
   expect(broken.isClean).toBe(false);
   expect(broken.logs).toMatchObject([
     { msg: "shutdown.close_failed", resource: "throws", message: "no error at all" },
-    { msg: "shutdown.close_failed", resource: "hangs", message: "it took longer than 20 ms" },
+    { msg: "shutdown.close_failed", resource: "hangs", message: expect.stringMatching(/^it took longer than 1\d\d ms$/) },
   ]);
   expect(closed).toEqual(["last", "first", "first"]);
 });

@@ -78,12 +78,14 @@ async function respond(
   connection.isUsed = true;
   connection.answering += 1;
   response.on("close", () => {
+    connection.requests.delete(request);
     connection.answering -= 1;
     if (connection.isBroken && connection.answering === 0) socket.destroySoon();
   });
   const request = httpRequest(message, response, connection, refusal);
+  connection.requests.add(request);
   await serve(runtime, request, async (answer, log) => {
-    if (runtime.lifecycle.state === "draining" || connection.isBroken) response.setHeader("connection", "close");
+    if (runtime.lifecycle.draining.aborted || connection.isBroken) response.setHeader("connection", "close");
     if (!message.complete) cutUpload(socket, response);
     try {
       await write(response, answer, message.method === "HEAD");

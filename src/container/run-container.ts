@@ -7,9 +7,10 @@ import { type Server, serverInternals } from "../app/server.ts";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
+import { defaultTimes, platformMs, type ShutdownTimes } from "../lifecycle/times.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { createHttpServer, type HttpServerOptions } from "./http-server.ts";
-import { closeResources, drain, finish, shutdownTimes } from "./shutdown.ts";
+import { beginLife, type ProcessLife, thrown } from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
 /** How a container runs. */
@@ -38,16 +39,25 @@ export async function runContainer(server: Server, options: ContainerOptions = {
   const variables = process.env;
   const state = serverInternals(server);
   let runtime: Runtime | undefined;
+  let life: ProcessLife | undefined;
   try {
     const port = portOf(options, variables);
     const binding = await bindAdapters(server, variables);
     runtime = createRuntime(server, { variables, ...binding });
     requireTokens(runtime, binding);
+    life = beginLife(runtime, { ...defaultTimes, ...state.options.shutdown });
+    warnOfPlatform(runtime, state.options.shutdown);
+    const ignore = listen(runtime, life);
+    const end: End = { isCallers: false, ignore };
+    void life.ended.then((code) => {
+      if (!end.isCallers) process.exit(code);
+    });
     state.started = true;
     await server.ready();
     await runtime.adapters();
-    return await start(runtime, { ...options, port }, binding);
+    return await start(runtime, life, { ...options, port }, binding, end);
   } catch (error) {
+    if (life?.isAlive() === false) return exiting();
     // What a client would be told says less than why.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
@@ -61,68 +71,94 @@ export async function runContainer(server: Server, options: ContainerOptions = {
 
 async function start(
   runtime: Runtime,
+  life: ProcessLife,
   options: ContainerOptions & { readonly port: number },
   binding: Binding,
+  end: End,
 ): Promise<Container> {
-  const workers = await startWorkers(runtime);
+  if (!life.isAlive()) return exiting();
+  life.workers = await startWorkers(runtime);
+  if (!life.isAlive()) {
+    // Told to stop in between: they were not there to be told.
+    life.workers.stop();
+    return exiting();
+  }
   const container = createHttpServer(runtime, options);
   const { http } = container;
   http.listen(options.port, options.host);
   await once(http, "listening");
+  life.server = container;
   const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+  life.tell({ type: "started" });
   runtime.log.info("server.started", {
     url: `http://localhost:${port}`,
     port,
     environment: runtime.environment,
     adapters: binding.adapters,
   });
-
-  let closing: Promise<boolean> | undefined;
-  const close = (skipLinger: boolean) => {
-    closing ??= (async () => {
-      workers.stop();
-      const isDrained = await drain(runtime, container, skipLinger ? { ...shutdownTimes, lingerMs: 0 } : shutdownTimes);
-      const areDone = await finish(runtime, workers);
-      return (await closeResources(runtime)) && isDrained && areDone;
-    })();
-    return closing;
-  };
-  const ignoreSignals = onSignals(runtime, close);
   return {
     port,
     close: async () => {
-      await close(true);
-      ignoreSignals();
+      end.isCallers = true;
+      life.tell({ type: "terminate", skipsLinger: true });
+      await life.ended;
+      end.ignore();
     },
   };
 }
 
+/** How the process ends. */
+interface End {
+  /** Whether it goes on once the container is closed, because its caller has closed it. */
+  isCallers: boolean;
+  /** Hears signals no more. */
+  readonly ignore: () => void;
+}
+
+/** A process that was told to stop before it served: it exits as soon as what it has opened is closed. */
+function exiting(): Promise<never> {
+  return new Promise(() => {});
+}
+
 const sameSignalMs = 200;
 
-/**
- * SIGTERM drains, SIGINT too, without the linger in development; a second signal ends at once.
- * Returns what stops listening to them.
- */
-function onSignals(runtime: Runtime, close: (skipLinger: boolean) => Promise<boolean>): () => void {
-  let firstAt: number | undefined;
-  const onSignal = async (signal: NodeJS.Signals) => {
-    if (firstAt !== undefined) {
-      // npm hands on what a terminal has sent to the whole group: that is one signal, not two.
-      if (performance.now() - firstAt > sameSignalMs) process.exit(1);
-      return;
-    }
-    firstAt = performance.now();
-    runtime.log.info("shutdown.started", { signal });
-    const isClean = await close(signal === "SIGINT" && runtime.environment === "development");
-    runtime.log.info("shutdown.completed", { clean: isClean });
-    process.exit(isClean ? 0 : 1);
+/** Hears the signals of the process, and what is thrown and nobody catches. Returns what stops that. */
+function listen(runtime: Runtime, life: ProcessLife): () => void {
+  let lastAt = Number.NEGATIVE_INFINITY;
+  let count = 0;
+  const onSignal = (signal: NodeJS.Signals) => {
+    // npm hands on what a terminal has sent to the whole group: that is one signal, not two.
+    if (performance.now() - lastAt <= sameSignalMs) return;
+    lastAt = performance.now();
+    count += 1;
+    runtime.log.info(count === 1 ? "shutdown.started" : "shutdown.hurried", { signal });
+    life.tell({ type: "terminate", skipsLinger: signal === "SIGINT" && runtime.environment === "development" });
   };
-  process.on("SIGTERM", onSignal);
-  process.on("SIGINT", onSignal);
+  const onFault = (msg: string) => (error: unknown) => {
+    runtime.log.error(msg, thrown(error));
+    life.tell({ type: "fault" });
+  };
+  const listeners = {
+    SIGTERM: onSignal,
+    SIGINT: onSignal,
+    uncaughtException: onFault("process.uncaught_exception"),
+    unhandledRejection: onFault("process.unhandled_rejection"),
+  };
+  for (const [name, listener] of Object.entries(listeners)) process.on(name, listener);
   return () => {
-    process.off("SIGTERM", onSignal);
-    process.off("SIGINT", onSignal);
+    for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
   };
+}
+
+/** Most platforms kill earlier than the defaults end: who deploys has to know. */
+function warnOfPlatform(runtime: Runtime, given: Partial<ShutdownTimes> = {}): void {
+  const { totalMs } = { ...defaultTimes, ...given };
+  if (runtime.environment !== "production" || totalMs <= platformMs) return;
+  const least = Math.ceil(totalMs / 1_000);
+  runtime.log.warn("shutdown.platform_limit", {
+    totalMs,
+    fix: `set terminationGracePeriodSeconds (Kubernetes) or stopTimeout (ECS) to more than ${least} seconds; their default is 30`,
+  });
 }
 
 function portOf({ port }: ContainerOptions, variables: Variables): number {

@@ -5,7 +5,7 @@ import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { buildServer } from "../app/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { openChecked } from "./adapters.ts";
-import { finish } from "./shutdown.ts";
+import { beginLife } from "./process-life.ts";
 import { startWorkers, type Workers } from "./workers.ts";
 
 declare module "../context/names.ts" {
@@ -112,11 +112,14 @@ describe("the workers of a container", () => {
     const { runtime: bound, workers: running } = await start();
     await send(["held"], "free");
     await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["held"]);
-    running.stop();
-    expect(await finish(bound, running, 50)).toBe(false);
-    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.workers_cut_off", afterMs: 50 }));
+    const life = beginLife(bound, { lingerMs: 0, drainMs: 0, totalMs: 100 });
+    life.workers = running;
+    life.tell({ type: "started" });
+    life.tell({ type: "terminate" });
+    expect(await life.ended).toBe(1);
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.workers_cut_off" }));
     held.resolve();
-    expect(await finish(bound, running)).toBe(true);
+    await running.finished();
     expect(logs).toContainEqual(expect.objectContaining({ msg: "job.processed", handler: "loads.load.carry" }));
   }, 60_000);
 

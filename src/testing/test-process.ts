@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { type Adapters, createRuntime, type Runtime, type RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
+import { closeResources } from "../container/close-resources.ts";
 import { createHttpServer } from "../container/http-server.ts";
-import { closeResources } from "../container/shutdown.ts";
 import type { Clock } from "../context/clock.ts";
 import { CrashError } from "./crash-error.ts";
 import type { CallWatch } from "./faults.ts";
@@ -31,6 +31,9 @@ export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "devel
   readonly recorded: Recorded;
   readonly watch: CallWatch["watch"];
 }
+
+/** How long the resources of a process get to close, in milliseconds. */
+const closeMs = 10_000;
 
 /** Starts a process. */
 export async function startTestProcess(server: Server, options: TestProcessOptions): Promise<TestProcess> {
@@ -74,7 +77,7 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
     },
     close: async () => {
       await stop();
-      await closeResources(runtime);
+      await closeResources(runtime, closeMs);
     },
   };
 }

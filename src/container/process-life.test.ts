@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { createRuntime } from "../app/runtime.ts";
+import { buildServer } from "../app/server.ts";
+import { beginLife } from "./process-life.ts";
+
+function begun() {
+  const server = buildServer({ features: [] });
+  const logs: Record<string, unknown>[] = [];
+  const runtime = createRuntime(server, {
+    variables: {},
+    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
+    openAdapters: () => Promise.reject(new Error("unused")),
+  });
+  return { life: beginLife(runtime, { lingerMs: 0, drainMs: 0, totalMs: 10_000 }), runtime, logs };
+}
+
+test("A process that has opened nothing yet has nothing to wait for", async () => {
+  const { life, runtime, logs } = begun();
+  expect([life.isAlive(), runtime.lifecycle.state]).toEqual([true, "running"]);
+  life.tell({ type: "terminate" });
+  expect(life.isAlive()).toBe(false);
+  expect(await life.ended).toBe(1); // there was no time at all for what was never there
+  expect(runtime.lifecycle.draining.aborted).toBe(true);
+  expect(logs.at(-1)).toMatchObject({ msg: "shutdown.completed", signals: 1 });
+});
+
+test("Where a process is shows in its readiness", () => {
+  const { life, runtime } = begun();
+  life.tell({ type: "started" });
+  expect(runtime.lifecycle.state).toBe("running");
+  life.tell({ type: "fault" });
+  expect(["draining", "in-flight-drain", "workers-stopped"]).toContain(runtime.lifecycle.state);
+});

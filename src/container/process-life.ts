@@ -1,0 +1,124 @@
+import type { Runtime } from "../app/runtime.ts";
+import { describeError } from "../errors/describe.ts";
+import { FrameworkError } from "../errors/errors.ts";
+import {
+  type Lifecycle,
+  type LifecycleAction,
+  type LifecycleEvent,
+  nextDue,
+  type ShutdownPhase,
+  startingLifecycle,
+  step,
+} from "../lifecycle/lifecycle.ts";
+import type { ShutdownTimes } from "../lifecycle/times.ts";
+import { closeResources } from "./close-resources.ts";
+import type { ContainerServer } from "./http-server.ts";
+import type { Workers } from "./workers.ts";
+
+/** The life of a container's process: it is told what happens, and does what is to be done. */
+export interface ProcessLife {
+  /** What there is to be drained; set as it is made. */
+  server: ContainerServer | undefined;
+  workers: Workers | undefined;
+  tell(event: LifecycleEvent): void;
+  /** Whether the process goes on: it is neither told to stop nor about to. */
+  isAlive(): boolean;
+  /** Resolves to the exit code, as soon as nothing is to be done any more. */
+  readonly ended: Promise<0 | 1>;
+}
+
+/** How often connections are looked at while requests finish: one may fall idle only then. */
+const sweepMs = 100;
+
+/** Begins the life of a process, which starts. */
+export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
+  const { log } = runtime;
+  let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
+  let timer: NodeJS.Timeout | undefined;
+  let sweep: NodeJS.Timeout | undefined;
+  let end: (code: 0 | 1) => void = () => {};
+  const ended = new Promise<0 | 1>((resolve) => {
+    end = resolve;
+  });
+
+  const tell = (event: LifecycleEvent) => {
+    const { lifecycle: after, actions } = step(lifecycle, event, Date.now());
+    lifecycle = after;
+    runtime.lifecycle.enter(after.state);
+    clearTimeout(timer);
+    const due = nextDue(after);
+    if (due !== undefined) timer = setTimeout(() => tell({ type: "time" }), Math.max(0, due - Date.now()));
+    for (const action of actions) perform[action]();
+  };
+  const done = (phase: ShutdownPhase, clean = true) => tell({ type: "done", phase, clean });
+
+  const perform: Readonly<Record<LifecycleAction, () => void>> = {
+    drain: () => {
+      runtime.lifecycle.drain();
+      life.workers?.stop();
+    },
+    "close-listener": () => {
+      const { server } = life;
+      if (server === undefined || !server.http.listening) return done("in-flight-drain");
+      server.http.close(() => done("in-flight-drain"));
+      sweep = setInterval(server.connections.closeIdle, sweepMs);
+      server.connections.closeIdle();
+    },
+    "abort-requests": () => {
+      life.server?.connections.abort(new FrameworkError("timeout", "The service is shutting down"));
+    },
+    "cut-requests": () => {
+      log.error("shutdown.requests_cut_off", { requests: life.server?.connections.underWay() ?? [] });
+      life.server?.connections.cut();
+    },
+    "finish-workers": () => {
+      clearInterval(sweep);
+      // Safe: it never fails; what goes wrong is logged where it does.
+      void (life.workers?.finished() ?? Promise.resolve()).then(() => done("workers-stopped"));
+    },
+    "cut-workers": () => log.error("shutdown.workers_cut_off"),
+    "close-resources": () => {
+      // Safe: while resources close, their time is due.
+      const limitMs = Math.max(0, (nextDue(lifecycle) as number) - Date.now());
+      void closeResources(runtime, limitMs).then((clean) => done("resources-closed", clean));
+    },
+    "cut-resources": () => log.error("shutdown.resources_cut_off"),
+    flush: () => {
+      log.info("shutdown.completed", record(lifecycle));
+      // Each line is out before its call returns: there is nothing to wait for.
+      done("flushed");
+    },
+    exit: () => {
+      clearTimeout(timer);
+      clearInterval(sweep);
+      end(lifecycle.exitCode);
+    },
+  };
+
+  const life: ProcessLife = {
+    server: undefined,
+    workers: undefined,
+    tell,
+    isAlive: () => lifecycle.state === "starting" || lifecycle.state === "running",
+    ended,
+  };
+  return life;
+}
+
+const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];
+
+/** What a shutdown came to: how long its phases took, and what was cut off. */
+function record({ entered, cutOff, exitCode, signals }: Lifecycle): Record<string, unknown> {
+  // Safe: every phase was entered, or there would be no record.
+  const times = phases.map((phase) => entered[phase] as number);
+  const phaseMs = Object.fromEntries(
+    times.slice(1).map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
+  );
+  const totalMs = (times.at(-1) as number) - (times[0] as number);
+  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff };
+}
+
+/** What was thrown and nobody caught, for the log. */
+export function thrown(error: unknown): Record<string, unknown> {
+  return describeError(error, { requestId: "", environment: "production" }).log.data;
+}

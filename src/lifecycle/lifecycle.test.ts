@@ -1,0 +1,250 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import {
+  type Lifecycle,
+  type LifecycleAction,
+  type LifecycleEvent,
+  nextDue,
+  type ShutdownPhase,
+  startingLifecycle,
+  step,
+} from "./lifecycle.ts";
+import { deadlinesFrom, defaultTimes, type ShutdownTimes } from "./times.ts";
+
+/** Plays events at their times, and gives what was done when. */
+function played(times: ShutdownTimes, events: readonly (readonly [atMs: number, event: LifecycleEvent])[]) {
+  let lifecycle = startingLifecycle(times, 0);
+  const done: [number, LifecycleAction][] = [];
+  for (const [atMs, event] of events) {
+    // What is due in between is told as it comes.
+    for (let due = nextDue(lifecycle); due !== undefined && due < atMs; due = nextDue(lifecycle)) {
+      const stepped = step(lifecycle, { type: "time" }, due);
+      lifecycle = stepped.lifecycle;
+      for (const action of stepped.actions) done.push([due, action]);
+    }
+    const stepped = step(lifecycle, event, atMs);
+    lifecycle = stepped.lifecycle;
+    for (const action of stepped.actions) done.push([atMs, action]);
+  }
+  return { lifecycle, done };
+}
+
+const finished = (phase: ShutdownPhase): LifecycleEvent => ({ type: "done", phase });
+const never: LifecycleEvent = { type: "time" };
+
+describe("the life of a process", () => {
+  test("whose phases all come to their end in time ends with 0, with a phase after the other", () => {
+    const { lifecycle, done } = played(defaultTimes, [
+      [10, { type: "started" }],
+      [1_000, { type: "terminate" }],
+      [9_000, finished("in-flight-drain")],
+      [9_500, finished("workers-stopped")],
+      [9_600, finished("resources-closed")],
+      [9_601, finished("flushed")],
+    ]);
+    expect(done).toEqual([
+      [1_000, "drain"],
+      [4_000, "close-listener"],
+      [9_000, "finish-workers"],
+      [9_500, "close-resources"],
+      [9_600, "flush"],
+      [9_601, "exit"],
+    ]);
+    expect(lifecycle).toMatchObject({ exitCode: 0, cutOff: [], hasEnded: true, state: "flushed" });
+    expect(lifecycle.entered).toEqual({
+      starting: 0,
+      running: 10,
+      draining: 1_000,
+      "in-flight-drain": 4_000,
+      "workers-stopped": 9_000,
+      "resources-closed": 9_500,
+      flushed: 9_600,
+    });
+  });
+
+  test("in which everything hangs ends with the total, each phase cut off in its turn", () => {
+    const { lifecycle, done } = played(defaultTimes, [
+      [0, { type: "started" }],
+      [0, { type: "terminate" }],
+      [60_000, never],
+    ]);
+    expect(done).toEqual([
+      [0, "drain"],
+      [3_000, "close-listener"],
+      [32_000, "abort-requests"],
+      [33_000, "cut-requests"],
+      [33_000, "finish-workers"],
+      [35_800, "cut-workers"],
+      [35_800, "close-resources"],
+      [39_300, "cut-resources"],
+      [39_300, "flush"],
+      [40_000, "exit"],
+    ]);
+    expect(lifecycle).toMatchObject({
+      exitCode: 1,
+      cutOff: ["in-flight-drain", "workers-stopped", "resources-closed", "flushed"],
+    });
+  });
+
+  test("that is told twice waits for nothing but its resources, and those get a moment", () => {
+    const { done } = played(defaultTimes, [
+      [0, { type: "started" }],
+      [0, { type: "terminate" }],
+      [500, { type: "terminate" }],
+      [60_000, never],
+    ]);
+    expect(done).toEqual([
+      [0, "drain"],
+      [500, "close-listener"],
+      [500, "abort-requests"],
+      [500, "cut-requests"],
+      [500, "finish-workers"],
+      [500, "cut-workers"],
+      [500, "close-resources"],
+      [1_500, "cut-resources"],
+      [1_500, "flush"],
+      [1_500, "exit"],
+    ]);
+  });
+
+  test("that is told three times ends at once, with 1, and nothing is done after that", () => {
+    const { lifecycle, done } = played(defaultTimes, [
+      [0, { type: "started" }],
+      [0, { type: "terminate" }],
+      [10, { type: "terminate" }],
+      [20, { type: "terminate" }],
+      [30, finished("resources-closed")],
+      [40, { type: "terminate" }],
+    ]);
+    expect(done.at(-1)).toEqual([20, "exit"]);
+    expect(lifecycle).toMatchObject({ exitCode: 1, hasEnded: true, signals: 3 });
+  });
+
+  test("that is told while it starts does not linger, and does not start any more", () => {
+    const { lifecycle, done } = played(defaultTimes, [
+      [0, { type: "terminate" }],
+      [1, { type: "started" }],
+      [2, finished("in-flight-drain")],
+    ]);
+    expect(done).toEqual([
+      [0, "drain"],
+      [0, "close-listener"],
+      [2, "finish-workers"],
+    ]);
+    expect(lifecycle.state).toBe("workers-stopped");
+  });
+
+  test("in which something is thrown that nobody catches drains, and ends with 1; a second such thing changes nothing", () => {
+    const { lifecycle, done } = played(defaultTimes, [
+      [0, { type: "started" }],
+      [0, { type: "fault" }],
+      [1, { type: "fault" }],
+      [4_000, finished("in-flight-drain")],
+      [4_000, finished("workers-stopped")],
+      [4_000, { type: "done", phase: "resources-closed", clean: true }],
+      [4_000, finished("flushed")],
+    ]);
+    expect(done.map(([, action]) => action)).toEqual([
+      "drain",
+      "close-listener",
+      "finish-workers",
+      "close-resources",
+      "flush",
+      "exit",
+    ]);
+    expect(lifecycle).toMatchObject({ exitCode: 1, cutOff: [] });
+  });
+
+  test("a resource that does not close makes the exit code 1, and stops nothing", () => {
+    const { lifecycle } = played(defaultTimes, [
+      [0, { type: "started" }],
+      [0, { type: "terminate", skipsLinger: true }],
+      [1, finished("in-flight-drain")],
+      [1, finished("workers-stopped")],
+      [1, { type: "done", phase: "resources-closed", clean: false }],
+      [1, finished("flushed")],
+    ]);
+    expect(lifecycle).toMatchObject({ exitCode: 1, hasEnded: true, cutOff: [] });
+  });
+});
+
+test("What the drain leaves of the total is shared by what comes after it, in order", () => {
+  fc.assert(
+    fc.property(fc.nat(1e6), fc.nat(60_000), fc.nat(60_000), fc.nat(120_000), (startMs, lingerMs, drainMs, restMs) => {
+      const totalMs = lingerMs + drainMs + restMs;
+      const found = deadlinesFrom(startMs, { lingerMs, drainMs, totalMs });
+      const order = [startMs, found.lingerMs, found.abortMs, found.drainMs, found.workersMs, found.resourcesMs, found.totalMs];
+      expect(order).toEqual(order.toSorted((one, other) => one - other));
+      expect([found.lingerMs, found.drainMs, found.totalMs]).toEqual([
+        startMs + lingerMs,
+        startMs + lingerMs + drainMs,
+        startMs + totalMs,
+      ]);
+    }),
+  );
+  expect(deadlinesFrom(0, { lingerMs: 3_000, drainMs: 30_000, totalMs: 20_000 }).drainMs).toBe(20_000);
+});
+
+const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];
+const anyEvent: fc.Arbitrary<LifecycleEvent> = fc.oneof(
+  fc.constant<LifecycleEvent>({ type: "started" }),
+  fc.boolean().map((skipsLinger): LifecycleEvent => ({ type: "terminate", skipsLinger })),
+  fc.constant<LifecycleEvent>({ type: "fault" }),
+  fc.constant<LifecycleEvent>({ type: "time" }),
+  fc.tuple(fc.constantFrom(...phases), fc.boolean()).map(([phase, clean]): LifecycleEvent => ({ type: "done", phase, clean })),
+);
+
+test("Whatever happens, and however late it is told: states only go on, each action comes once and in order, and it ends in its time", () => {
+  const order: readonly LifecycleAction[] = [
+    "drain",
+    "close-listener",
+    "abort-requests",
+    "cut-requests",
+    "finish-workers",
+    "cut-workers",
+    "close-resources",
+    "cut-resources",
+    "flush",
+    "exit",
+  ];
+  const states = ["starting", "running", ...phases];
+  fc.assert(
+    fc.property(
+      fc.record({ lingerMs: fc.nat(5_000), drainMs: fc.nat(30_000), restMs: fc.nat(10_000) }),
+      fc.array(fc.tuple(fc.nat(4_000), anyEvent), { maxLength: 40 }),
+      ({ lingerMs, drainMs, restMs }, happening) => {
+        const times = { lingerMs, drainMs, totalMs: lingerMs + drainMs + restMs };
+        let lifecycle: Lifecycle = startingLifecycle(times, 0);
+        const done: LifecycleAction[] = [];
+        let [nowMs, beganMs] = [0, Number.POSITIVE_INFINITY];
+        const tell = (event: LifecycleEvent) => {
+          const before = lifecycle;
+          const { lifecycle: after, actions } = step(before, event, nowMs);
+          expect(states.indexOf(after.state)).toBeGreaterThanOrEqual(states.indexOf(before.state));
+          expect(after.exitCode).toBeGreaterThanOrEqual(before.exitCode);
+          if (before.hasEnded) expect(actions).toEqual([]);
+          done.push(...actions);
+          if (actions.includes("drain")) beganMs = nowMs;
+          lifecycle = after;
+        };
+        for (const [afterMs, event] of happening) {
+          nowMs += afterMs;
+          tell(event);
+          expect(nextDue(lifecycle) ?? Number.POSITIVE_INFINITY).toBeGreaterThan(nowMs);
+        }
+        // From here on nothing but time passes.
+        for (let due = nextDue(lifecycle); due !== undefined; due = nextDue(lifecycle)) {
+          nowMs = due;
+          tell({ type: "time" });
+        }
+        expect(new Set(done).size).toBe(done.length);
+        expect(done).toEqual(done.toSorted((one, other) => order.indexOf(one) - order.indexOf(other)));
+        const isTold = beganMs !== Number.POSITIVE_INFINITY;
+        expect([lifecycle.hasEnded, done.at(-1)]).toEqual(isTold ? [true, "exit"] : [false, undefined]);
+        if (lifecycle.cutOff.length > 0) expect(lifecycle.exitCode).toBe(1);
+        if (isTold && happening.every(([afterMs]) => afterMs === 0)) expect(nowMs - beganMs).toBeLessThanOrEqual(times.totalMs);
+      },
+    ),
+    { numRuns: 2_000 },
+  );
+});
