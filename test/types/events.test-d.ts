@@ -1,0 +1,244 @@
+import { type EventOf, type FeatureBuilder, PermanentError, type PipelineContext, type SharedEvent } from "keelson";
+import { describe, expectTypeOf, test } from "vitest";
+import { z } from "zod";
+
+const parcel = z.object({ id: z.string(), grams: z.number() });
+const label = z.object({ parcel: z.string(), copies: z.string().transform(Number) });
+const letter = z.object({ to: z.string(), at: z.string().transform((text) => new Date(text)) });
+
+declare module "keelson" {
+  interface Events {
+    "typed-parcel.packed": z.output<typeof parcel>;
+    "typed-parcel.lost": { id: string };
+  }
+  interface Jobs {
+    "typed.parcel.label": z.input<typeof label>;
+    "typed.parcel.weigh": { id: string };
+  }
+}
+
+const r = {} as FeatureBuilder;
+const ctx = {} as PipelineContext;
+
+describe("r.event", () => {
+  test("takes a schema that gives the declared payload, whatever it takes", () => {
+    r.event("typed-parcel.packed", parcel);
+    r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.string().transform(Number) }));
+    r.event("typed-parcel.packed", parcel.extend({ colour: z.string() }));
+    r.event("typed-parcel.undeclared", z.object({ any: z.boolean() }));
+  });
+
+  test("does not compile with a schema that gives another payload", () => {
+    // @ts-expect-error grams are missing
+    r.event("typed-parcel.packed", z.object({ id: z.string() }));
+    // @ts-expect-error a text for a number
+    r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.string() }));
+    // @ts-expect-error grams may be absent
+    r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.number().optional() }));
+    // @ts-expect-error a number goes in, a text comes out
+    r.event("typed-parcel.packed", z.object({ id: z.string(), grams: z.number().transform(String) }));
+    // @ts-expect-error the schema is missing
+    r.event("typed-parcel.packed");
+    // @ts-expect-error a schema is more than an object
+    r.event("typed-parcel.undeclared", {});
+  });
+});
+
+describe("r.on", () => {
+  test("gives a ctx, and the event with the payload of its type", () => {
+    r.on("typed-parcel.packed", "weigh", async (given, event) => {
+      expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+      expectTypeOf(event).toEqualTypeOf<SharedEvent<{ id: string; grams: number }>>();
+      expectTypeOf(event).toEqualTypeOf<EventOf<"typed-parcel.packed">>();
+      expectTypeOf(event.kind).toEqualTypeOf<"shared">();
+      expectTypeOf(event.eventId).toEqualTypeOf<string>();
+      expectTypeOf(event.causedBy).toEqualTypeOf<string>();
+      expectTypeOf(event.tenantId).toEqualTypeOf<string | undefined>();
+      // @ts-expect-error read-only
+      event.payload = { id: "", grams: 1 };
+      // @ts-expect-error no such field
+      event.payload.colour;
+    });
+    r.on("typed-parcel.lost", "search", (_given, { payload }) => expectTypeOf(payload).toEqualTypeOf<{ id: string }>());
+  });
+
+  test("does not compile for a type that nobody has declared, nor without a name or a handler", () => {
+    // @ts-expect-error no such event
+    r.on("typed-parcel.found", "cheer", async () => {});
+    // @ts-expect-error the name is missing
+    r.on("typed-parcel.packed", async () => {});
+    // @ts-expect-error the handler is missing
+    r.on("typed-parcel.packed", "weigh");
+    // @ts-expect-error another event's payload
+    r.on("typed-parcel.lost", "search", async (_given, event: EventOf<"typed-parcel.packed">) => void event);
+  });
+});
+
+describe("ctx.publish", () => {
+  test("takes an event's payload", () => {
+    expectTypeOf(() => ctx.publish("typed-parcel.packed", { id: "p1", grams: 20 })).returns.resolves.toBeVoid();
+    expectTypeOf(ctx.publish<"typed-parcel.lost">)
+      .parameter(1)
+      .toEqualTypeOf<{ id: string }>();
+  });
+
+  test("an unknown type, or the wrong payload, does not compile", () => {
+    // @ts-expect-error no such event
+    ctx.publish("typed-parcel.found", { id: "p1" });
+    // @ts-expect-error the payload is missing
+    ctx.publish("typed-parcel.packed");
+    // @ts-expect-error grams are missing
+    ctx.publish("typed-parcel.packed", { id: "p1" });
+    // @ts-expect-error a text for a number
+    ctx.publish("typed-parcel.packed", { id: "p1", grams: "20" });
+    // @ts-expect-error no such field
+    ctx.publish("typed-parcel.lost", { id: "p1", grams: 20 });
+    // @ts-expect-error there are no options
+    ctx.publish("typed-parcel.lost", { id: "p1" }, {});
+  });
+});
+
+describe("r.job", () => {
+  test("the handler gets what the schema gives; dedupKey and order get what was enqueued", () => {
+    r.job("parcel.label", {
+      input: label,
+      handler: async (given, payload) => {
+        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(payload).toEqualTypeOf<{ parcel: string; copies: number }>();
+      },
+      dedupKey: (payload) => {
+        expectTypeOf(payload).toEqualTypeOf<{ parcel: string; copies: string }>();
+        return payload.parcel;
+      },
+      dedupScope: "user",
+      order: (payload) => {
+        expectTypeOf(payload).toEqualTypeOf<{ parcel: string; copies: string }>();
+        return payload.copies;
+      },
+    });
+  });
+
+  test("an unknown option, or one of a wrong type, does not compile", () => {
+    const handler = async () => {};
+    // @ts-expect-error the input is missing
+    r.job("parcel.label", { handler });
+    // @ts-expect-error the handler is missing
+    r.job("parcel.label", { input: label });
+    // @ts-expect-error no such option
+    r.job("parcel.label", { input: label, handler, retries: 3 });
+    // @ts-expect-error a job has no route
+    r.job("parcel.label", { input: label, handler, route: "POST /labels" });
+    // @ts-expect-error no such scope
+    r.job("parcel.label", { input: label, handler, dedupScope: "server" });
+    // @ts-expect-error a key is a text
+    r.job("parcel.label", { input: label, handler, dedupKey: () => 1 });
+    // @ts-expect-error an order is a text
+    r.job("parcel.label", { input: label, handler, order: () => undefined });
+    // @ts-expect-error the schema gives a number
+    r.job("parcel.label", { input: label, handler: async (_given, payload: { copies: string }) => void payload });
+  });
+});
+
+describe("ctx.enqueue", () => {
+  test("takes a job's payload", () => {
+    expectTypeOf(() => ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: "2" })).returns.resolves.toBeVoid();
+    expectTypeOf(ctx.enqueue<"typed.parcel.weigh">)
+      .parameter(1)
+      .toEqualTypeOf<{ id: string }>();
+  });
+
+  test("an unknown name, or the wrong payload, does not compile", () => {
+    // @ts-expect-error no such job
+    ctx.enqueue("typed.parcel.burn", { id: "p1" });
+    // @ts-expect-error the feature's name is missing
+    ctx.enqueue("parcel.weigh", { id: "p1" });
+    // @ts-expect-error an event is no job
+    ctx.enqueue("typed-parcel.lost", { id: "p1" });
+    // @ts-expect-error the payload is missing
+    ctx.enqueue("typed.parcel.weigh");
+    // @ts-expect-error what the schema gives is not what it takes
+    ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: 2 });
+    // @ts-expect-error no such field
+    ctx.enqueue("typed.parcel.weigh", { id: "p1", grams: 20 });
+    // @ts-expect-error there are no options
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { delaySeconds: 1 });
+  });
+});
+
+describe("r.channel", () => {
+  test("send gets a ctx, what the schema gives, and the delivery's ID", () => {
+    r.channel("typed-post", {
+      input: letter,
+      send: async (given, message, delivery) => {
+        expectTypeOf(given).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(message).toEqualTypeOf<{ to: string; at: Date }>();
+        expectTypeOf(delivery).toEqualTypeOf<{ readonly id: string }>();
+      },
+    });
+  });
+
+  test("an unknown option, or one of a wrong type, does not compile", () => {
+    const send = async () => {};
+    // @ts-expect-error the input is missing
+    r.channel("typed-post", { send });
+    // @ts-expect-error send is missing
+    r.channel("typed-post", { input: letter });
+    // @ts-expect-error no such option
+    r.channel("typed-post", { input: letter, send, retries: 3 });
+    // @ts-expect-error a channel is no job
+    r.channel("typed-post", { input: letter, handler: send });
+    // @ts-expect-error the schema gives a date
+    r.channel("typed-post", { input: letter, send: async (_given, message: { at: string }) => void message });
+  });
+});
+
+describe("ctx.delivery.send", () => {
+  test("takes a channel, an object and a key", () => {
+    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann" })).returns.resolves.toBeVoid();
+    expectTypeOf(() => ctx.delivery.send("typed-post", {}, { key: "k1" })).returns.resolves.toBeVoid();
+    expectTypeOf(() => ctx.delivery.send("typed-post", {}, {})).returns.resolves.toBeVoid();
+  });
+
+  test("anything else does not compile", () => {
+    // @ts-expect-error the message is missing
+    ctx.delivery.send("typed-post");
+    // @ts-expect-error a text is no object
+    ctx.delivery.send("typed-post", "hello");
+    // @ts-expect-error a list is no object
+    ctx.delivery.send("typed-post", ["hello"]);
+    // @ts-expect-error a channel is a name
+    ctx.delivery.send(1, {});
+    // @ts-expect-error a key is a text
+    ctx.delivery.send("typed-post", {}, { key: 1 });
+    // @ts-expect-error no such option
+    ctx.delivery.send("typed-post", {}, { delaySeconds: 1 });
+    // @ts-expect-error the key alone is no option
+    ctx.delivery.send("typed-post", {}, "k1");
+    // @ts-expect-error read-only
+    ctx.delivery.send = async () => {};
+  });
+});
+
+describe("the members of ctx", () => {
+  test("are read-only", () => {
+    const other = {} as PipelineContext;
+    // @ts-expect-error read-only
+    ctx.publish = other.publish;
+    // @ts-expect-error read-only
+    ctx.enqueue = other.enqueue;
+    // @ts-expect-error read-only
+    ctx.delivery = other.delivery;
+  });
+});
+
+describe("PermanentError", () => {
+  test("is an Error, with a message and perhaps a cause", () => {
+    const error = new PermanentError("the account is closed", { cause: new Error("404") });
+    expectTypeOf(error).toExtend<Error>();
+    expectTypeOf(error.message).toBeString();
+    // @ts-expect-error the message is missing
+    new PermanentError();
+    // @ts-expect-error no such option
+    new PermanentError("closed", { status: 404 });
+  });
+});
