@@ -5,7 +5,6 @@ import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
-import { messagingNames, openMessaging } from "./messaging.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
 import { requestDatabases } from "./request-database.ts";
 import { openParameters } from "./ssm.ts";
@@ -25,13 +24,16 @@ export async function openAwsAdapters(
   const needsParameters = ssm !== undefined || keyRing !== undefined;
   const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;
   let messaging: Promise<Messaging> | undefined;
-  const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
   const sqsEndpoint = endpointOf(variables, "SQS");
   const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
   // Only what is an emulator itself gets what is missing: a table on this machine says nothing of the queues.
   const isEmulated = mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
-  const openMessages = () =>
-    openMessaging(runtime, { ...account, sqsEndpoint, eventBridgeEndpoint, names, mode: isEmulated ? "create" : "check" });
+  const openMessages = async () => {
+    const { messagingNames, openMessaging } = await import("./messaging.ts");
+    const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
+    const endpoints = { sqsEndpoint, eventBridgeEndpoint };
+    return openMessaging(runtime, { ...account, ...endpoints, names, mode: isEmulated ? "create" : "check" });
+  };
   return {
     database,
     databaseFor: requestDatabases(database),

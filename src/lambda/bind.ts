@@ -1,6 +1,5 @@
 import { type Adapters, createRuntime, type Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
-import { openAwsAdapters } from "../aws/adapters.ts";
 
 /** The runtime of a server for one invocation: bound from the environment, once a process. */
 export function lambdaRuntime(server: Server): Runtime {
@@ -20,6 +19,8 @@ export function prepareLambda(server: Server): void {
   serverInternals(server).ready ??= async () => void (await lambdaRuntime(server).adapters());
 }
 
-function open(runtime: Runtime): Promise<Adapters> {
+/** Loaded with the first invocation: what a cold start imports is what it waits for (`bundle-import` in `bench/results.json`). */
+async function open(runtime: Runtime): Promise<Adapters> {
+  const { openAwsAdapters } = await import("../aws/adapters.ts");
   return openAwsAdapters(runtime, process.env);
 }
