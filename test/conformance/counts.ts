@@ -14,6 +14,7 @@ import { onceRows } from "./once.ts";
 import { operatorRows } from "./operators.ts";
 import { resolverRows } from "./resolver.ts";
 import type { Row } from "./row.ts";
+import { shutdownRows } from "./shutdown.ts";
 
 /** Every sentence with a row. */
 export const rows: readonly Row[] = [
@@ -28,6 +29,7 @@ export const rows: readonly Row[] = [
   ...identityRows,
   ...operatorRows,
   ...drainingRows,
+  ...shutdownRows,
   ...clientLogRows,
   ...onceRows,
   ...eventRows,

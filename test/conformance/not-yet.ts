@@ -1,6 +1,5 @@
 /** Why a sentence has no row. */
 export const reasons = {
-  lifecycle: "the phases of the shutdown are not built yet; what there is drains and closes",
   pipeline: "hooks, event streaming and projections are not built yet",
   open: "the specification leaves it open, so nothing can contradict it",
   advice: "it advises authors or describes the document; no program does it",
@@ -24,11 +23,6 @@ export const notYet: readonly NotYet[] = [
     why: "advice",
   },
   { section: "1", sentence: "The service is a server application framework.", why: "advice" },
-  {
-    section: "1",
-    sentence: "On a termination signal the service drains traffic and closes resources in a fixed order.",
-    why: "lifecycle",
-  },
   {
     section: "1",
     sentence:
@@ -64,32 +58,6 @@ export const notYet: readonly NotYet[] = [
   { section: "2.6", sentence: "Two context mechanisms exist.", why: "advice" },
   { section: "2.6", sentence: "… hooks …", why: "pipeline" },
   { section: "2.6", sentence: "Format of a generated request ID: not shown.", why: "open" },
-  {
-    section: "3.1",
-    sentence:
-      "draining | load balancer removes traffic | after the 3 s linger | in-flight drain | in-flight requests are drained (up to 30 s)",
-    why: "lifecycle",
-  },
-  {
-    section: "3.1",
-    sentence: "in-flight drain | requests finished or drain time out | | workers stopped | background workers are stopped",
-    why: "lifecycle",
-  },
-  {
-    section: "3.1",
-    sentence: "workers stopped | | | resources closed | database and key-value store connections closed",
-    why: "lifecycle",
-  },
-  {
-    section: "3.1",
-    sentence: "resources closed | | | flushed | observability data is flushed, then the process exits",
-    why: "lifecycle",
-  },
-  {
-    section: "3.1",
-    sentence: "Default timeouts: 3 s linger, 30 s drain, the remainder of a 40 s total.",
-    why: "lifecycle",
-  },
   { section: "3.1", sentence: "Feature code does nothing for shutdown.", why: "advice" },
   { section: "3.1", sentence: "State names other than draining: not shown.", why: "open" },
   { section: "3.3", sentence: "The order is in section 4.1 rule 2.", why: "advice" },
@@ -114,7 +82,6 @@ export const notYet: readonly NotYet[] = [
     sentence: "Error code strings for 403, 409, custom status and 500, and log level of `PipelineError`: not shown.",
     why: "open",
   },
-  { section: "8", sentence: "Shutdown | 3 s linger, 30 s drain, 40 s total | SIGTERM handling", why: "lifecycle" },
   { section: "8", sentence: "Loop check guideline | 100 ms | `ctx.signal` checks", why: "advice" },
   { section: "8", sentence: "Rate limits and request size limits: not shown.", why: "open" },
   { section: "9", sentence: "Versioning scheme, compatibility rules and deprecation policy: not shown.", why: "open" },

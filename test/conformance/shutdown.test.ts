@@ -1,0 +1,4 @@
+import { prove } from "./row.ts";
+import { shutdownRows } from "./shutdown.ts";
+
+prove(shutdownRows);
