@@ -196,6 +196,25 @@ describe("an event", () => {
   });
 });
 
+test("what a write has committed is its answer, whatever it throws or returns later, also where nothing claims it", async () => {
+  work = async (ctx) => {
+    await ctx.commit([], { committed: true });
+    throw new Error("later");
+  };
+  for (const headers of [{}, { "idempotency-key": "throws-later" }]) {
+    const answer = await post("/do", ann, headers);
+    expect([answer.status, await answer.json()]).toEqual([200, { committed: true }]);
+  }
+  expect(app.logs.filter(({ msg, message }) => msg === "once.threw_after_commit" && message === "later")).toHaveLength(2);
+  work = async (ctx) => {
+    await ctx.commit([], { committed: true });
+    return { returned: true };
+  };
+  for (const headers of [{}, { "idempotency-key": "returns-another" }]) {
+    expect(await (await post("/do", ann, headers)).json()).toEqual({ committed: true });
+  }
+});
+
 describe("a job", () => {
   test("is enqueued at once, and equal ones of five minutes are one; another tenant's is another", async () => {
     work = (ctx) => ctx.enqueue("notes.note.print", { text: "print" });

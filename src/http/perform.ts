@@ -4,6 +4,7 @@ import type { HandlerDeclaration } from "../app/handler.ts";
 import { checkOutput, invoke } from "../app/invoke.ts";
 import type { Adapters } from "../app/runtime.ts";
 import { onceTable } from "../app/table.ts";
+import { describeError } from "../errors/describe.ts";
 import type { Cause } from "../events/cause.ts";
 import type { User } from "../identity/user.ts";
 import type { RequestScope } from "../middleware/scope.ts";
@@ -63,7 +64,10 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, performa
   const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const id = isClaimable ? writeIdOf(headers, { requestId, once, isSignedIn: user.id !== undefined }) : undefined;
-  if (id === undefined) return { ...(await work(unclaimed(adapters, scope, signal))) } as HttpResponse;
+  if (id === undefined) {
+    const { result, committed = result } = await unclaimedRun(adapters, scope, signal, work);
+    return { ...committed } as HttpResponse;
+  }
   return responseOf(await runtime.once.run(await onceWrite(scope, performance, id), signal, work));
 }
 
@@ -72,17 +76,38 @@ export function causeOf({ requestId }: RequestScope, { id, tenantId }: User): Ca
   return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
 }
 
-/** What a write that nothing claims runs with: a commit of its items alone. */
-export function unclaimed(adapters: Adapters, { runtime }: RequestScope, signal: AbortSignal | undefined): Parameters<Work>[0] {
+/**
+ * Runs a write that nothing claims. Its commit is of its items alone; what was committed is the answer, whatever comes
+ * later: a later throw is logged.
+ */
+export async function unclaimedRun<Result>(
+  adapters: Adapters,
+  scope: RequestScope,
+  signal: AbortSignal | undefined,
+  work: (run: Parameters<Work>[0]) => Promise<Result>,
+): Promise<{ readonly result?: Result; readonly committed?: Answer }> {
+  const commit = unclaimedCommit(scope.runtime, adapters, signal);
   let seed: string | undefined;
-  return {
+  let committed: Answer | undefined;
+  const run: Parameters<Work>[0] = {
     signal,
-    commit: unclaimedCommit(runtime, adapters, signal),
+    commit: async (items, answer, own) => {
+      await commit(items, answer, own);
+      committed = answer;
+    },
     seed: () => {
       seed ??= crypto.randomUUID();
       return seed;
     },
   };
+  try {
+    const result = await work(run);
+    return committed === undefined ? { result } : { result, committed };
+  } catch (error) {
+    if (committed === undefined) throw error;
+    scope.log.error("once.threw_after_commit", describeError(error, { requestId: "", environment: "production" }).log.data);
+    return { committed };
+  }
 }
 
 /** A write that is to happen once, as its handler and its host know it. */

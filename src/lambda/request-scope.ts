@@ -4,7 +4,7 @@ import { createEffects } from "../app/effects.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { isTypedError, PipelineError } from "../errors/errors.ts";
-import { causeOf, onceWrite, responseOf, unclaimed } from "../http/perform.ts";
+import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform.ts";
 import { authorize, fail } from "../http/pipeline.ts";
 import { requestView } from "../http/request-view.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
@@ -136,7 +136,10 @@ async function runHttp(
   };
   const once = claim === undefined ? false : (claim.once ?? runtime.server.options.once?.key ?? "either");
   const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: user.id !== undefined });
-  if (id === undefined) return runWith(unclaimed(adapters, scope, signal));
+  if (id === undefined) {
+    const { result, committed } = await unclaimedRun(adapters, scope, signal, runWith);
+    return committed === undefined ? result : shape.write(inShape(committed), event);
+  }
   const { authorization = "", cookie = "" } = facts.headers;
   const write = await onceWrite(
     scope,

@@ -47,11 +47,10 @@ const orders = defineFeature("orders", (r) => {
     once: false,
     handler: async (ctx) => {
       const pk = `${++runs}`;
-      await ctx.commit(
+      return ctx.commit(
         [{ Put: { TableName: table.name, Item: { pk, sk: "1" }, ConditionExpression: "attribute_not_exists(pk)" } }],
-        undefined,
+        { run: runs },
       );
-      return { run: runs };
     },
   });
   r.query("order.commit", {
