@@ -2,6 +2,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type RuntimeOptions } from "../app/runtime.ts";
 import { buildServer, type Server } from "../app/server.ts";
 import { startEmbeddedStack } from "../embedded/index.ts";
@@ -89,6 +91,23 @@ test("where the server names a path of SSM, the adapters say where it is read", 
   expect(await ssmOf("production", elsewhere)).toBe("http://127.0.0.1:9");
   expect(await ssmOf("production", { AWS_ENDPOINT_URL: "http://127.0.0.1:8" })).toBe("http://127.0.0.1:8");
   expect(await ssmOf("production", { AWS_ENDPOINT_URL_DYNAMODB: "http://127.0.0.1:8" })).toBe("aws");
+});
+
+test("where the server has events, jobs or channels, the adapters say where bus and queues are", async () => {
+  const pager = defineFeature("pager", (r) => {
+    r.channel("pager", { input: z.object({}), send: async () => undefined });
+  });
+  const owner = (environment: "development" | "production") => buildServer({ features: [pager], environment });
+  const placesOf = async (environment: "development" | "production", variables: Record<string, string>) => {
+    const { sqs, eventbridge } = (await bindAdapters(owner(environment), variables)).adapters;
+    return [sqs, eventbridge];
+  };
+  const elsewhere = { AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:8", AWS_ENDPOINT_URL_EVENTBRIDGE: "http://127.0.0.1:9" };
+
+  expect(await placesOf("development", local)).toEqual([`embedded (${directory})`, `embedded (${directory})`]);
+  expect(await placesOf("development", { ...local, ...elsewhere })).toEqual(Object.values(elsewhere));
+  expect(await placesOf("production", {})).toEqual(["aws", "aws"]);
+  expect(await placesOf("production", elsewhere)).toEqual(Object.values(elsewhere));
 });
 
 test("tables are created on any endpoint but AWS's, where they belong to the deployment", () => {

@@ -2,6 +2,7 @@ import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
 import { processMessage } from "../app/process-message.ts";
 import type { Adapters, Messaging, Runtime } from "../app/runtime.ts";
 import { queueMessage, visibilitySeconds } from "../aws/sqs-queue.ts";
+import { pause } from "./pause.ts";
 
 /** Works on a queue until it is stopped. */
 export interface QueueWorker {
@@ -36,7 +37,7 @@ export async function startQueueWorker(
 ): Promise<QueueWorker> {
   const { Consumer } = await import("sqs-consumer");
   const running = new Set<Promise<void>>();
-  const stopping = new AbortController();
+  const [stopping, looking] = [new AbortController(), new AbortController()];
   let pauseMs = 0;
 
   const consumer = Consumer.create({
@@ -81,7 +82,7 @@ export async function startQueueWorker(
       consumer.stop();
     },
     finished: async () => {
-      while (consumer.status.isPolling) await pause(lookMs, never);
+      while (consumer.status.isPolling) await pause(lookMs, looking.signal);
       while (running.size > 0) await Promise.race(running);
     },
   };
@@ -125,17 +126,4 @@ async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue,
   } finally {
     clearInterval(renewing);
   }
-}
-
-const never = new AbortController().signal;
-
-function pause(ms: number, end: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    const stop = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    end.addEventListener("abort", stop, { once: true });
-  });
 }

@@ -1,5 +1,6 @@
 import { usesMessages } from "../app/registry.ts";
 import type { Runtime } from "../app/runtime.ts";
+import { pause } from "./pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
 
 /** What a container does beside answering requests. */
@@ -24,8 +25,6 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const queues: QueueWorker[] = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
   if (registry.consumers.size > 0) queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
   const stopping = new AbortController();
-  let sweeping: Promise<void> = Promise.resolve();
-  let timer: NodeJS.Timeout | undefined;
   const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
     try {
       await runtime.outbox.sweep({ graceMs: ageMs, ...(signal === undefined ? {} : { signal }) });
@@ -33,24 +32,17 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
       runtime.log.warn("outbox.sweep_failed", { reason: String(error) });
     }
   };
-  const plan = () => {
-    // Not all processes at once.
-    timer = setTimeout(
-      () => {
-        sweeping = sweep(graceMs, stopping.signal).then(() => {
-          if (!stopping.signal.aborted) plan();
-        });
-      },
-      eachMs * (0.75 + Math.random() / 2),
-    );
-    timer.unref();
+  const sweepUntilStopped = async () => {
+    while (!stopping.signal.aborted) {
+      await pause(eachMs * (0.75 + Math.random() / 2), stopping.signal); // not all processes at once
+      await sweep(graceMs, stopping.signal);
+    }
   };
   const hasOutbox = registry.events.size > 0;
-  if (hasOutbox) plan();
+  const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   return {
     stop: () => {
       stopping.abort();
-      clearTimeout(timer);
       for (const queue of queues) queue.stop();
     },
     finished: async () => {

@@ -215,7 +215,7 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
     },
     settled: async () => {
       const process = await running();
-      return untilCrash(process, settle(process, { clock, waitMs: stack.hasOwnClock ? 500 : 5 }));
+      return untilCrash(process, settle(process, { clock, waitMs: stack.waitMs }));
     },
     calls,
     clock,

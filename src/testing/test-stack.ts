@@ -5,8 +5,8 @@ import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 
 /** The stack of a test app. */
 export interface TestStack extends EmbeddedStack {
-  /** Whether its time goes on by itself, whatever the test's clock says. */
-  readonly hasOwnClock: boolean;
+  /** How long to wait beside moving the test's clock, in milliseconds: an emulator of AWS has a clock of its own. */
+  readonly waitMs: number;
 }
 
 /**
@@ -15,7 +15,7 @@ export interface TestStack extends EmbeddedStack {
  */
 export async function startTestStack(server: Server): Promise<TestStack> {
   const endpoint = process.env["KEELSON_TEST_ENDPOINT"];
-  if (!endpoint) return { ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })), hasOwnClock: false };
+  if (!endpoint) return { ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })), waitMs: 5 };
   const suffix = crypto.randomUUID().slice(0, 8);
   const names = [configTable, onceTable, outboxTable, ...serverInternals(server).registry.tables.values()].map(
     ({ name }) => name,
@@ -28,7 +28,7 @@ export async function startTestStack(server: Server): Promise<TestStack> {
   };
   return {
     endpoint,
-    hasOwnClock: true,
+    waitMs: 500,
     env: {
       AWS_ENDPOINT_URL: endpoint,
       AWS_REGION: "us-east-1",
