@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
 import { processMessage } from "../app/process-message.ts";
 import type { Adapters, Messaging, Runtime } from "../app/runtime.ts";
@@ -37,7 +38,7 @@ export async function startQueueWorker(
 ): Promise<QueueWorker> {
   const { Consumer } = await import("sqs-consumer");
   const running = new Set<Promise<void>>();
-  const [stopping, looking] = [new AbortController(), new AbortController()];
+  const stopping = new AbortController();
   let pauseMs = 0;
 
   const consumer = Consumer.create({
@@ -82,7 +83,7 @@ export async function startQueueWorker(
       consumer.stop();
     },
     finished: async () => {
-      while (consumer.status.isPolling) await pause(lookMs, looking.signal);
+      while (consumer.status.isPolling) await sleep(lookMs);
       while (running.size > 0) await Promise.race(running);
     },
   };
