@@ -1,0 +1,107 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { z } from "zod";
+import { defaultTimes } from "../../src/lifecycle/times.ts";
+import { allOf, last, readStages, root } from "./dockerfile.ts";
+
+const schema = JSON.parse(readFileSync(join(import.meta.dirname, "kubernetes-1.37.json"), "utf8"));
+const documents = parseAllDocuments(readFileSync(join(root, "infra/kubernetes.yml"), "utf8"));
+const manifests = documents.map((document) => z.looseObject({ kind: z.string() }).parse(document.toJS()));
+const pod = manifestOf("Deployment").spec.template.spec;
+const [container] = pod.containers;
+const image = allOf(readStages().at(-1));
+
+test("every manifest is what Kubernetes takes, without a field that it does not know", () => {
+  expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+  expect(manifests.map(({ kind }) => kind)).toEqual([
+    "ServiceAccount",
+    "ConfigMap",
+    "Deployment",
+    "Service",
+    "PodDisruptionBudget",
+  ]);
+  expect(manifests.flatMap(problemsOf)).toEqual([]);
+});
+
+test.each([
+  ["a field that is not known", (spec: Spec) => Object.assign(spec.containers[0], { readyProbe: {} })],
+  ["a field that is missing", (spec: Spec) => delete spec.containers[0].name],
+  ["a text in the place of a number", (spec: Spec) => Object.assign(spec, { terminationGracePeriodSeconds: "50" })],
+])("the schema refuses %s", (_name, spoil) => {
+  const deployment = structuredClone(manifestOf("Deployment"));
+  spoil(deployment.spec.template.spec);
+
+  expect(problemsOf(deployment)).not.toEqual([]);
+});
+
+test("a pod that stops has more time than a shutdown takes, and no hook that sleeps before it", () => {
+  expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(defaultTimes.totalMs / 1_000 + 5);
+  expect(container.lifecycle).toBeUndefined();
+});
+
+test("a pod that is told to stop while its program is loaded ends, which process 1 would not", () => {
+  expect(pod.shareProcessNamespace).toBe(true);
+});
+
+test("the probes ask at the paths and the port that the image serves", () => {
+  expect(container.ports).toEqual([{ name: "http", containerPort: Number(last(image, "EXPOSE")) }]);
+  expect(container.startupProbe.httpGet).toEqual({ path: "/health/live", port: "http" });
+  expect(container.livenessProbe.httpGet).toEqual({ path: "/health/live", port: "http" });
+  expect(container.readinessProbe.httpGet).toEqual({ path: "/health/ready", port: "http" });
+  expect(last(image, "HEALTHCHECK")).toContain(container.livenessProbe.httpGet.path);
+  expect(manifestOf("Service").spec.ports[0].targetPort).toBe("http");
+});
+
+test("a check of readiness that takes its 2 s still answers in time", () => {
+  expect(container.readinessProbe.timeoutSeconds).toBeGreaterThan(2);
+});
+
+test("the pod is the image's user, and can neither become another one nor write to its files", () => {
+  expect(`${pod.securityContext.runAsUser}:${pod.securityContext.runAsGroup}`).toBe(last(image, "USER"));
+  expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
+  expect(container.securityContext).toEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ["ALL"] },
+  });
+});
+
+test("a new version takes no pod away before its own serves", () => {
+  expect(manifestOf("Deployment").spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
+});
+
+test("all of them are about the same pods, and what they name is there; the secret is not", () => {
+  const name = "keelson-files";
+  const labels = { "app.kubernetes.io/name": name };
+
+  expect(manifestOf("Deployment").spec.template.metadata.labels).toEqual(labels);
+  expect(manifestOf("Deployment").spec.selector).toEqual({ matchLabels: labels });
+  expect(manifestOf("Service").spec.selector).toEqual(labels);
+  expect(manifestOf("PodDisruptionBudget").spec.selector).toEqual({ matchLabels: labels });
+  expect(pod.topologySpreadConstraints.map((one: { labelSelector: unknown }) => one.labelSelector)).toEqual([
+    { matchLabels: labels },
+    { matchLabels: labels },
+  ]);
+  expect(manifestOf("ServiceAccount").metadata.name).toBe(pod.serviceAccountName);
+  expect(manifestOf("ConfigMap").metadata.name).toBe(container.envFrom[0].configMapRef.name);
+  expect(container.env).toEqual([
+    { name: "KEELSON_AUTH_SECRET", valueFrom: { secretKeyRef: { name, key: "KEELSON_AUTH_SECRET" } } },
+  ]);
+  expect(Object.keys(manifestOf("ConfigMap").data)).not.toContain("KEELSON_AUTH_SECRET");
+});
+
+// biome-ignore lint/suspicious/noExplicitAny: the schema above says what they are
+type Spec = any;
+
+function manifestOf(kind: string): Spec {
+  return manifests.find((manifest) => manifest.kind === kind);
+}
+
+/** What Kubernetes would say against a manifest. */
+function problemsOf(manifest: { readonly kind: string }): string[] {
+  const definition = z.fromJSONSchema({ ...schema.kinds[manifest.kind], $defs: schema.$defs });
+  const { error } = definition.safeParse(manifest);
+  return error?.issues.map(({ path, message }) => `${manifest.kind}.${path.join(".")}: ${message}`) ?? [];
+}
