@@ -14,7 +14,7 @@ export default defineConfig({
       "test/once/{isolation,powertools-defects,processes,writes}.test.ts",
       "test/integration/{chain,crash-sample}.test.ts",
       "test/events/processes.test.ts",
-      "src/lambda/queue.test.ts",
+      "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
       "src/aws/claim-store.test.ts",
     ],

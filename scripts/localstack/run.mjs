@@ -1,6 +1,7 @@
 // Gets a LocalStack to work against: one that is given, one in a container where an engine answers,
 // or one installed here in host mode.
 import { spawn, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -51,12 +52,13 @@ async function startContainer(port, say, signal) {
 async function startHere(port, say, signal) {
   const places = await install(directory, say, signal);
   say("starting");
+  const root = ownRoot(places.root);
   const child = spawn(places.python, ["-m", "localstack.runtime.main"], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true, // a group of its own: DynamoDB Local is its child
     env: {
       ...process.env,
-      FILESYSTEM_ROOT: places.root,
+      FILESYSTEM_ROOT: root,
       OVERRIDE_IN_DOCKER: "0", // where this machine is a container itself
       GATEWAY_LISTEN: `127.0.0.1:${port}`,
       DISABLE_EVENTS: "1",
@@ -65,7 +67,20 @@ async function startHere(port, say, signal) {
       S3_SKIP_SIGNATURE_VALIDATION: "0", // or a tampered presigned URL would be accepted
     },
   });
+  child.once("exit", () => {
+    signalGroup(child, "SIGKILL"); // its children write there
+    rmSync(root, { recursive: true, force: true, maxRetries: 10 });
+  });
   return whenReady(child, { port, signal }, say, () => signalGroup(child, "SIGTERM"));
+}
+
+/** A root with what is installed, and a state of its own: of two that share one, the first to end takes the other's away. */
+function ownRoot(installed) {
+  const root = mkdtempSync(join(directory, "run-"));
+  const data = join("var", "lib", "localstack");
+  mkdirSync(join(root, data), { recursive: true });
+  symlinkSync(join(installed, data, "lib"), join(root, data, "lib"));
+  return root;
 }
 
 async function whenReady(child, { port, signal }, say, askToStop) {

@@ -18,7 +18,8 @@ Options:
 
 The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.
 
-keelson key-ring --help tells of the other command: it changes the key ring of encrypted keys.`;
+keelson key-ring --help and keelson doctor --help tell of the other commands: one changes the key ring of
+encrypted keys, one looks at what a server needs and says what is wrong.`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -27,6 +28,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
     // Loaded here: a token needs nothing of AWS.
     const { runKeyRingCommand } = await import("./key-ring-command.ts");
     return runKeyRingCommand(args.slice(1), context);
+  }
+  if (first === "doctor") {
+    const { runDoctorCommand } = await import("./doctor-command.ts");
+    return runDoctorCommand(args.slice(1), context);
   }
   let options: Omit<TokenOptions, "secret"> | undefined;
   try {
@@ -90,9 +95,9 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   });
   if (values.help) return undefined;
   const [command, ...more] = positionals;
-  if (command === undefined) throw new TypeError("no command is given; say keelson token or keelson key-ring");
+  if (command === undefined) throw new TypeError("no command is given; say keelson token, keelson key-ring or keelson doctor");
   if (command !== "token")
-    throw new TypeError(`there is no command ${JSON.stringify(command)}; say keelson token or keelson key-ring`);
+    throw new TypeError(`there is no command ${JSON.stringify(command)}; say keelson token, keelson key-ring or keelson doctor`);
   if (more.length > 0)
     throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
   const { issuer, audience } = values;

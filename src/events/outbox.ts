@@ -80,6 +80,9 @@ const shards = 8;
 /** How many rows of a shard are read at once. */
 const pageSize = 100;
 
+/** What whoever goes through a shard claims: two would dispatch the same rows twice. */
+export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
+
 /** Creates an {@link Outbox}. */
 export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions): Outbox {
   /** For each row why the bus has not taken it; a bus that cannot be reached has taken none. */
@@ -108,7 +111,7 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
     // Most shards have nothing: these cost one read, and nobody has to claim them.
     const first = await (await store()).pending(shard, before, 1);
     if (first.length === 0) return { dispatched: 0, left: 0 };
-    const taken = await claims.take(claimKey(["outbox-sweep"], shard), { waitMs: 0, stop: [] });
+    const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
     if (taken.kind !== "taken") return { dispatched: 0, left: first.length };
     const { claim } = taken;
     let [dispatched, left] = [0, 0];

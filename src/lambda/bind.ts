@@ -1,5 +1,6 @@
 import { type Adapters, createRuntime, type Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
+import { closeAtShutdown } from "./short-close.ts";
 
 /** The runtime of a server for one invocation: bound from the environment, once a process. */
 export function lambdaRuntime(server: Server): Runtime {
@@ -14,9 +15,14 @@ export function lambdaRuntime(server: Server): Runtime {
   return state.runtime;
 }
 
-/** Lets `server.ready()` be awaited before the first invocation, which alone would bind a runtime. */
+/**
+ * Lets `server.ready()` be awaited before the first invocation, which alone would bind a runtime, and has the server closed
+ * when the process is told to end.
+ */
 export function prepareLambda(server: Server): void {
-  serverInternals(server).ready ??= async () => void (await lambdaRuntime(server).adapters());
+  const state = serverInternals(server);
+  state.ready ??= async () => void (await lambdaRuntime(server).adapters());
+  closeAtShutdown(state, () => lambdaRuntime(server));
 }
 
 /** Loaded with the first invocation: what a cold start imports is what it waits for (`bundle-import` in `bench/results.json`). */

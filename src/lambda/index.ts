@@ -4,4 +4,5 @@ export { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handle
 export type { LoadBalancerEvent, LoadBalancerResult } from "./load-balancer.ts";
 export { type LambdaQueueHandler, lambdaQueue } from "./queue.ts";
 export type { RestApiEvent, RestApiResult } from "./rest-api.ts";
+export { type LambdaStreamHandler, lambdaStream } from "./stream.ts";
 export { lambdaSweep } from "./sweep.ts";

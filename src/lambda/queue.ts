@@ -1,17 +1,12 @@
-import type { Context, SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
+import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import type { QueueMessage } from "../app/message-queue.ts";
 import { processMessage } from "../app/process-message.ts";
 import type { Server } from "../app/server.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
+import { type TimedContext, timeLeft } from "./time-left.ts";
 
 /** A Lambda function for batches of SQS. */
-export type LambdaQueueHandler = (
-  event: SQSEvent,
-  context: Partial<Pick<Context, "getRemainingTimeInMillis">>,
-) => Promise<SQSBatchResponse>;
-
-/** What is not begun any more, in milliseconds before the function's time is over. */
-const marginMs = 1_000;
+export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Promise<SQSBatchResponse>;
 
 /**
  * Makes one Lambda function that consumes events and runs jobs, from the queues of either. It answers with the messages that
@@ -28,16 +23,14 @@ export function lambdaQueue(server: Server): LambdaQueueHandler {
       "@aws-lambda-powertools/batch"
     );
     const runtime = lambdaRuntime(server);
-    const leftMs = context.getRemainingTimeInMillis?.();
-    const deadlineMs = leftMs === undefined ? undefined : runtime.clock.now() + leftMs;
+    const time = timeLeft(context, runtime.clock);
     const adapters = await runtime.adapters();
     const messaging = await adapters.messaging();
     const handle = async (record: SQSRecord) => {
       const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
       const queue = [messaging.events, messaging.jobs].find((known) => known.name === name) ?? messaging.queue(name);
-      if (deadlineMs !== undefined && runtime.clock.now() > deadlineMs - marginMs)
-        throw new Error("no time is left to begin with it");
-      const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs });
+      if (time.isOverIn(0)) throw new Error("no time is left to begin with it");
+      const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs: time.deadlineMs });
       if (kind === "later") throw new Error("it comes again");
     };
     // The last failure is not the function's: what has to come again is in the answer.

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
+import { doctorUsage } from "../../src/cli/doctor-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks, type CodeBlock, codeBlocks, placeOf, root } from "./markdown.ts";
@@ -67,9 +68,9 @@ test("every sh line is a command that is there", () => {
 
 /** A command of the package, with an action and options that its usage has. */
 function isCommand([command, action, ...options]: readonly string[]): boolean {
-  if (command !== "key-ring") return false;
-  const names = [`  ${action} `, ...options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `)];
-  return names.every((name) => keyRingUsage.includes(name));
+  const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
+  if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
+  return command === "key-ring" && [`  ${action} `, ...names].every((name) => keyRingUsage.includes(name));
 }
 
 const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };

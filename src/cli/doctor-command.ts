@@ -1,0 +1,137 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { type ServerInternals, serverInternals } from "../app/server.ts";
+import type { CommandContext } from "./command-context.ts";
+import type { Finding } from "./doctor/diagnose.ts";
+import type { Status } from "./doctor/outcome.ts";
+
+/** What `keelson doctor --help` prints. */
+export const doctorUsage = `Usage: keelson doctor <module> [options]
+
+Looks at everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
+It changes nothing, and prints no secret. What is wrong comes with the commands that mend it.
+
+  <module>                    the file that exports what buildServer returns, as \`server\`; it must not start anything
+
+Options:
+  --timeout-seconds <n>       how long a check may take (default: 5)
+  --json                      print one JSON document
+  --help                      print this text
+
+Region, credentials, endpoints and names come from the environment, as the server has them.
+It exits with 0 where all is in order, with 1 where something is wrong, with 2 where it is used wrongly.`;
+
+/** The command was used wrongly. */
+class UsageError extends Error {}
+
+/** Runs `keelson doctor` and returns its exit code: 0, 1 where something is wrong, 2 where it was used wrongly. */
+export async function runDoctorCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  try {
+    const call = parseCall(args);
+    if (call === undefined) {
+      context.print(doctorUsage);
+      return 0;
+    }
+    const server = await loadServer(call.module);
+    // Loaded here: what is used wrongly needs nothing of AWS.
+    const { diagnose } = await import("./doctor/diagnose.ts");
+    const findings = await diagnose(server, { env: context.env, clock: context.clock, timeoutMs: call.timeoutMs });
+    const lines = call.isJson ? [asJson(findings)] : asLines(findings);
+    for (const line of lines) context.print(line);
+    return findings.some(({ status }) => status === "fail") ? 1 : 0;
+  } catch (error) {
+    const { message } = error as Error; // safe: what a module has thrown is wrapped in one
+    const isUsage = error instanceof UsageError;
+    context.complain(isUsage ? `keelson: ${message}\n\n${doctorUsage}` : `keelson: ${message}`);
+    return isUsage ? 2 : 1;
+  }
+}
+
+interface DoctorCall {
+  readonly module: string;
+  readonly timeoutMs: number;
+  readonly isJson: boolean;
+}
+
+function parseCall(args: readonly string[]): DoctorCall | undefined {
+  let parsed: ReturnType<typeof parse>;
+  try {
+    parsed = parse(args);
+  } catch (error) {
+    throw new UsageError((error as Error).message); // safe: parseArgs throws errors only
+  }
+  const { values, positionals } = parsed;
+  if (values.help) return undefined;
+  const [module, ...more] = positionals;
+  if (module === undefined) throw new UsageError("no module is given; say keelson doctor <module>");
+  if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
+  const seconds = values["timeout-seconds"];
+  if (!/^[1-9]\d{0,2}$/.test(seconds)) {
+    throw new UsageError(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);
+  }
+  return { module, timeoutMs: Number(seconds) * 1_000, isJson: values.json };
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      "timeout-seconds": { type: "string", default: "5" },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+}
+
+/** @throws UsageError where there is no such module, or no server in it; Error where it cannot be loaded. */
+async function loadServer(module: string): Promise<ServerInternals> {
+  const path = resolve(module);
+  if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
+  let loaded: Readonly<Record<string, unknown>>;
+  try {
+    loaded = await import(/* @vite-ignore */ pathToFileURL(path).href);
+  } catch (error) {
+    throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
+  const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
+  if (server === undefined) throw new UsageError(`${module} exports no server; export what buildServer returns as \`server\``);
+  return server;
+}
+
+function serverOf(value: unknown): ServerInternals | undefined {
+  try {
+    return serverInternals(value as Parameters<typeof serverInternals>[0]); // safe: it throws for anything else
+  } catch {
+    return undefined;
+  }
+}
+
+const shownStatus: Readonly<Record<Status, string>> = { ok: "ok  ", warn: "warn", fail: "fail", skip: "skip" };
+
+function asLines(findings: readonly Finding[]): string[] {
+  const lines = findings.flatMap(({ name, status, message, fix }) => [
+    `${shownStatus[status]}  ${oneLine(name)}: ${oneLine(message)}`,
+    ...fix.map((command) => `      $ ${oneLine(command)}`),
+  ]);
+  const { ok, warn, fail, skip } = count(findings);
+  return [...lines, `${findings.length} checks: ${ok} ok, ${warn} warn, ${fail} fail, ${skip} not checked`];
+}
+
+function asJson(findings: readonly Finding[]): string {
+  return JSON.stringify({ summary: count(findings), checks: findings }, undefined, 2);
+}
+
+function count(findings: readonly Finding[]): Record<Status, number> {
+  const counts = { ok: 0, warn: 0, fail: 0, skip: 0 };
+  for (const { status } of findings) counts[status] += 1;
+  return counts;
+}
+
+/** What others have written is not to command the terminal. */
+function oneLine(text: string): string {
+  return text.replaceAll(/\p{C}+/gu, " ");
+}

@@ -1,0 +1,93 @@
+import { readKeyRing } from "../../app/boot-parameters.ts";
+import type { ServerInternals } from "../../app/server.ts";
+import type { ParameterReader } from "../../aws/ssm.ts";
+import { type ConfigParameter, parameterOverrides } from "../../config/parameters.ts";
+import { command } from "./command-line.ts";
+import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
+import type { Place } from "./place.ts";
+
+/** What is looked at of the parameters in SSM. Their values are in no outcome. */
+export function parameterChecks(
+  reader: ParameterReader,
+  place: Place,
+  { options, registry, environment }: ServerInternals,
+): Check[] {
+  const { ssm, keyRing } = options;
+  const checks: Check[] = [];
+  if (ssm !== undefined) {
+    checks.push({
+      name: `parameters ${ssm.path}`,
+      run: async () => {
+        const parameters = await place.call("GetParametersByPath", ssm.path, () => reader.read(ssm.path));
+        const { problems } = parameterOverrides(registry, ssm.path, parameters);
+        if (problems.length === 0) return fine(`overrides: ${parameters.length}, each valid`);
+        const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
+        const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
+        return wrong(messages.join("; "), ...fixes);
+      },
+    });
+  }
+  if (keyRing !== undefined) {
+    const { parameter } = keyRing;
+    checks.push({
+      name: `key ring ${parameter}`,
+      run: async () => {
+        const read = await place.call("GetParameter", parameter, () => readKeyRing(reader, parameter));
+        return "keyRing" in read
+          ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
+          : keyRingOutcome(place, parameter, read.problem.rule, read.problem.message, environment);
+      },
+    });
+  }
+  return checks;
+}
+
+/** A check that needs no call: keys that are encrypted, and no ring to do it with. */
+export function ringlessChecks({ options, registry, environment }: ServerInternals): Check[] {
+  const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
+  if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production") return [];
+  const message = `the server names none, so that these keys cannot be set: ${encrypted.join(", ")}`;
+  const fix = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
+  return [{ name: "key ring", run: async () => doubtful(`${message}; name it as keyRing.parameter of buildServer`, fix) }];
+}
+
+function parameterFix(place: Place, name: string, rule: string, parameters: readonly ConfigParameter[]): string {
+  if (["parameter-unknown", "parameter-twice"].includes(rule)) return place.aws("delete-parameter", "--name", name);
+  const type = parameters.some((parameter) => parameter.name === name && parameter.secure) ? "SecureString" : "String";
+  return place.aws("put-parameter", "--overwrite", "--type", type, "--name", name, "--value", "…");
+}
+
+function keyRingOutcome(
+  place: Place,
+  parameter: string,
+  rule: string,
+  message: string,
+  environment: ServerInternals["environment"],
+): Outcome {
+  const create = command("npx", "keelson", "key-ring", "create", "--parameter", parameter);
+  switch (rule) {
+    case "key-ring-missing":
+      // Elsewhere one is made from the development secret.
+      return environment === "production"
+        ? wrong("there is no such parameter", create)
+        : doubtful(`there is no such parameter; in ${environment} a ring is made from the development secret`, create);
+    case "key-ring-readable":
+      return wrong(
+        `${message}: whoever may read parameters reads the keys`,
+        place.aws("delete-parameter", "--name", parameter),
+        create,
+      );
+    default:
+      // Not the values of its history: they are keys.
+      return wrong(
+        `${message}; find the version before, and put that again`,
+        place.aws(
+          "get-parameter-history",
+          "--name",
+          parameter,
+          "--query",
+          "Parameters[].[Version,LastModifiedDate,LastModifiedUser]",
+        ),
+      );
+  }
+}

@@ -1,0 +1,145 @@
+import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
+import { visibilitySeconds } from "../../aws/sqs-queue.ts";
+import { failureName } from "./call-error.ts";
+import { asked, type Check, doubtful, fine, following, type Outcome, wrong } from "./outcome.ts";
+import type { Place } from "./place.ts";
+
+/** A queue that was found. */
+export interface FoundQueue {
+  readonly url: string;
+  readonly arn: string;
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** A queue as the server has to have it. */
+export interface WantedQueue {
+  /** Or its URL. */
+  readonly name: string;
+  readonly isOrdered: boolean;
+  /** The variable that names another. */
+  readonly variable: string;
+}
+
+/** A queue that is asked for once, by the checks that look at it. */
+export interface AskedQueue {
+  /** Of its first check. */
+  readonly name: string;
+  readonly find: () => Promise<FoundQueue | undefined>;
+}
+
+/** The attempts of a message end before what its claims remember, in receives; and two may be a duplicate's. */
+const [fewestReceives, mostReceives] = [3, 6];
+/** What queues that keelson makes have. */
+const usualReceives = 5;
+
+/** A queue, to be asked for when the first check wants to know. */
+export function askedQueue(client: SQSClient, place: Place, { name }: WantedQueue): AskedQueue {
+  return { name: `queue ${shortName(name)}`, find: asked(() => findQueue(client, place, name)) };
+}
+
+/** What is looked at of a queue. */
+export function queueChecks(client: SQSClient, place: Place, wanted: WantedQueue, queue: AskedQueue): Check[] {
+  return [
+    { name: queue.name, run: async () => queueOutcome(place, wanted, await queue.find()) },
+    following(`${queue.name}: dead letters`, queue, (found) => deadLetterOutcome(client, place, wanted, found)),
+  ];
+}
+
+async function findQueue(client: SQSClient, place: Place, nameOrUrl: string): Promise<FoundQueue | undefined> {
+  const name = shortName(nameOrUrl);
+  const { signal } = place;
+  try {
+    const url = nameOrUrl.includes("://")
+      ? nameOrUrl
+      : await place.call("GetQueueUrl", name, async () =>
+          String((await client.send(new GetQueueUrlCommand({ QueueName: name }), { abortSignal: signal })).QueueUrl),
+        );
+    const command = new GetQueueAttributesCommand({ QueueUrl: url, AttributeNames: ["All"] });
+    const { Attributes } = await place.call("GetQueueAttributes", name, () => client.send(command, { abortSignal: signal }));
+    const attributes = Attributes as FoundQueue["attributes"]; // safe: every queue has some
+    return { url, arn: String(attributes["QueueArn"]), attributes };
+  } catch (error) {
+    if (/QueueDoesNotExist|NonExistentQueue/.test(failureName(error) ?? "")) return undefined;
+    throw error;
+  }
+}
+
+function queueOutcome(place: Place, { name, isOrdered, variable }: WantedQueue, found: FoundQueue | undefined): Outcome {
+  const own = shortName(name);
+  const ordered = isOrdered ? ["FifoQueue=true"] : [];
+  const create = (queueName: string) =>
+    place.aws(
+      "create-queue",
+      ...["--queue-name", queueName, "--attributes", [...ordered, `VisibilityTimeout=${visibilitySeconds}`].join(",")],
+    );
+  if (found === undefined) return wrong("it does not exist", create(own));
+  const { attributes, url } = found;
+  if (isOrdered && attributes["FifoQueue"] !== "true") {
+    const other = `${own}.fifo`;
+    return wrong("it is not FIFO, and cannot be made so", create(other), `export ${variable}=${other}`);
+  }
+  const seconds = Number(attributes["VisibilityTimeout"]);
+  if (seconds < visibilitySeconds) {
+    return wrong(
+      `its visibility timeout is ${seconds} s: a message comes again while it is worked on`,
+      place.aws("set-queue-attributes", "--queue-url", url, "--attributes", `VisibilityTimeout=${visibilitySeconds}`),
+    );
+  }
+  return fine(`${isOrdered ? "FIFO, " : ""}visibility timeout ${seconds} s; a Lambda function needs six times its own`);
+}
+
+async function deadLetterOutcome(client: SQSClient, place: Place, { name }: WantedQueue, found: FoundQueue): Promise<Outcome> {
+  const { deadLetterTargetArn: arn, maxReceiveCount: count } = redriveOf(found);
+  const set = (target: string, receives: number) =>
+    place.aws(
+      "set-queue-attributes",
+      ...["--queue-url", found.url, "--attributes", JSON.stringify({ RedrivePolicy: redrivePolicy(target, receives) })],
+    );
+  const create = (queueName: string) =>
+    place.aws(
+      "create-queue",
+      ...["--queue-name", queueName, ...(queueName.endsWith(".fifo") ? ["--attributes", "FifoQueue=true"] : [])],
+    );
+  if (arn === undefined) {
+    const dead = deadName(shortName(name));
+    const deadArn = `${found.arn.slice(0, found.arn.lastIndexOf(":") + 1)}${dead}`;
+    const message = "there is no dead-letter queue: what fails comes again until the queue forgets it";
+    return wrong(message, create(dead), set(deadArn, usualReceives));
+  }
+  const dead = arn.slice(arn.lastIndexOf(":") + 1);
+  if ((await findQueue(client, place, dead)) === undefined) {
+    return wrong(`its dead-letter queue ${dead} does not exist: what fails comes again for ever`, create(dead));
+  }
+  const receives = Number(count);
+  if (receives < fewestReceives) {
+    return doubtful(
+      `a message has ${receives} attempts, duplicates among them, before it goes to ${dead}`,
+      set(arn, usualReceives),
+    );
+  }
+  if (receives > mostReceives) {
+    const message = `a message has ${receives} attempts before it goes to ${dead}: consumers forget after 300 s that they are done`;
+    return doubtful(message, set(arn, usualReceives));
+  }
+  return fine(`${dead}, after ${receives} attempts`);
+}
+
+function redriveOf({ attributes }: FoundQueue) {
+  // Safe: SQS has checked what it holds.
+  return JSON.parse(attributes["RedrivePolicy"] || "{}") as {
+    readonly deadLetterTargetArn?: string;
+    readonly maxReceiveCount?: number | string;
+  };
+}
+
+function redrivePolicy(deadLetterTargetArn: string, maxReceiveCount: number): string {
+  return JSON.stringify({ deadLetterTargetArn, maxReceiveCount });
+}
+
+function deadName(name: string): string {
+  return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
+}
+
+function shortName(nameOrUrl: string): string {
+  return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
+}

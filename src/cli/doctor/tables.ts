@@ -1,0 +1,139 @@
+import {
+  DescribeContinuousBackupsCommand,
+  DescribeTableCommand,
+  DescribeTimeToLiveCommand,
+  type DynamoDBClient,
+  type TableDescription,
+} from "@aws-sdk/client-dynamodb";
+import { configTable, outboxTable, tableVariable } from "../../app/table.ts";
+import type { RequiredTable } from "../../aws/tables.ts";
+import { failureName } from "./call-error.ts";
+import { asked, type Check, doubtful, fine, following, type Outcome, unchecked, wrong } from "./outcome.ts";
+import type { Place } from "./place.ts";
+
+/** What is looked at of a table. */
+export function tableChecks(client: DynamoDBClient, place: Place, table: RequiredTable): Check[] {
+  const { tableName, timeToLive } = table;
+  const describe = asked(async () => {
+    try {
+      const command = new DescribeTableCommand({ TableName: tableName });
+      return (await place.call("DescribeTable", tableName, () => client.send(command, { abortSignal: place.signal }))).Table;
+    } catch (error) {
+      if (failureName(error) === "ResourceNotFoundException") return undefined;
+      throw error;
+    }
+  });
+  const name = `table ${tableName}`;
+  const then = (what: string, look: (described: TableDescription) => Outcome | Promise<Outcome>) =>
+    following(`${name}: ${what}`, { name, find: describe }, look);
+  return [
+    { name, run: async () => tableOutcome(place, table, await describe()) },
+    ...(timeToLive === undefined ? [] : [then("time to live", () => timeToLiveOutcome(client, place, tableName, timeToLive))]),
+    ...(table.name === configTable.name
+      ? [
+          then("point-in-time recovery", () => recoveryOutcome(client, place, tableName)),
+          then("deletion protection", (described) => protectionOutcome(place, tableName, described)),
+        ]
+      : []),
+    ...(table.name === outboxTable.name ? [then("stream", (described) => streamOutcome(place, tableName, described))] : []),
+  ];
+}
+
+function tableOutcome(place: Place, table: RequiredTable, found: TableDescription | undefined): Outcome {
+  const { tableName } = table;
+  if (found === undefined) return wrong("it does not exist", createCommand(place, table, tableName));
+  const types = new Map(found.AttributeDefinitions?.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
+  const has = (found.KeySchema ?? [])
+    .map(({ AttributeName = "" }) => `${AttributeName} (${types.get(AttributeName)})`)
+    .join(", ");
+  const wanted = keysOf(table)
+    .map((key) => `${key} (S)`)
+    .join(", ");
+  if (has !== wanted) {
+    const other = `${tableName}-2`;
+    return wrong(
+      `its keys are ${has}, not ${wanted}; keys cannot be changed, so it takes another table`,
+      createCommand(place, table, other),
+      `export ${tableVariable(table.name)}=${other}`,
+    );
+  }
+  if (found.TableStatus !== "ACTIVE") {
+    return wrong(`it is ${found.TableStatus}`, place.aws("wait", "table-exists", "--table-name", tableName));
+  }
+  return fine(`active, with the keys ${wanted}`);
+}
+
+function keysOf({ partitionKey, sortKey }: RequiredTable): string[] {
+  return [partitionKey, ...(sortKey === undefined ? [] : [sortKey])];
+}
+
+function createCommand(place: Place, table: RequiredTable, tableName: string): string {
+  const keys = keysOf(table);
+  return place.aws(
+    "create-table",
+    ...["--table-name", tableName, "--billing-mode", "PAY_PER_REQUEST"],
+    ...["--attribute-definitions", ...keys.map((key) => `AttributeName=${key},AttributeType=S`)],
+    ...["--key-schema", ...keys.map((key, index) => `AttributeName=${key},KeyType=${index === 0 ? "HASH" : "RANGE"}`)],
+    ...(table.name === configTable.name ? ["--deletion-protection-enabled"] : []),
+    ...(table.name === outboxTable.name ? ["--stream-specification", "StreamEnabled=true,StreamViewType=KEYS_ONLY"] : []),
+  );
+}
+
+async function timeToLiveOutcome(client: DynamoDBClient, place: Place, tableName: string, attribute: string): Promise<Outcome> {
+  const command = new DescribeTimeToLiveCommand({ TableName: tableName });
+  const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } = await place.call(
+    "DescribeTimeToLive",
+    tableName,
+    () => client.send(command, { abortSignal: place.signal }),
+  );
+  const set = (Enabled: boolean, name: string) =>
+    place.aws(
+      "update-time-to-live",
+      ...["--table-name", tableName, "--time-to-live-specification", `Enabled=${Enabled},AttributeName=${name}`],
+    );
+  const isOn = ["ENABLED", "ENABLING"].includes(TimeToLiveStatus);
+  if (isOn && AttributeName === attribute) return fine(`by ${attribute}`);
+  if (!isOn) return wrong(`it is ${TimeToLiveStatus}, so that what has expired is never deleted`, set(true, attribute));
+  return wrong(
+    `it is by ${AttributeName}, not ${attribute}; AWS lets an hour pass between the two`,
+    set(false, String(AttributeName)),
+    set(true, attribute),
+  );
+}
+
+async function recoveryOutcome(client: DynamoDBClient, place: Place, tableName: string): Promise<Outcome> {
+  const command = new DescribeContinuousBackupsCommand({ TableName: tableName });
+  const { ContinuousBackupsDescription: found } = await place.call("DescribeContinuousBackups", tableName, () =>
+    client.send(command, { abortSignal: place.signal }),
+  );
+  if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED") return fine("on");
+  return doubtful(
+    "it is off: what an operator overwrites or deletes by mistake is gone",
+    place.aws(
+      "update-continuous-backups",
+      ...["--table-name", tableName, "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"],
+    ),
+  );
+}
+
+function protectionOutcome(place: Place, tableName: string, { DeletionProtectionEnabled: isOn }: TableDescription): Outcome {
+  if (isOn === true) return fine("on");
+  if (isOn === undefined && place.isEmulator) return unchecked("the emulator does not know it");
+  return doubtful(
+    "it is off: a deployment that goes wrong can delete the configuration of all tenants",
+    place.aws("update-table", "--table-name", tableName, "--deletion-protection-enabled"),
+  );
+}
+
+function streamOutcome(place: Place, tableName: string, { StreamSpecification: stream }: TableDescription): Outcome {
+  const set = (specification: string) =>
+    place.aws("update-table", "--table-name", tableName, "--stream-specification", specification);
+  const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");
+  if (stream?.StreamEnabled === true) {
+    if (stream.StreamViewType === "KEYS_ONLY") return fine("with the keys only");
+    const message = `it carries ${stream.StreamViewType}: whoever reads it reads all events, and keys are enough`;
+    return doubtful(message, set("StreamEnabled=false"), on);
+  }
+  if (place.isEmulator) return unchecked("there is none, and not every emulator knows streams");
+  return doubtful("there is none: in Lambda what was left is dispatched by the sweep alone; a container needs no stream", on);
+}

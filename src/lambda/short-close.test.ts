@@ -1,0 +1,65 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { buildServer } from "../app/server.ts";
+import { lambdaHttp } from "./http-handler.ts";
+import { lambdaQueue } from "./queue.ts";
+import { lambdaSweep } from "./sweep.ts";
+
+let lines: Record<string, unknown>[];
+let before: NodeJS.SignalsListener[];
+let exit: ReturnType<typeof vi.spyOn>;
+
+beforeEach(() => {
+  lines = [];
+  before = process.listeners("SIGTERM") as NodeJS.SignalsListener[];
+  vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(JSON.parse(String(line))) > 0);
+  exit = vi.spyOn(process, "exit").mockImplementation((() => undefined) as never);
+  vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
+  vi.stubEnv("KEELSON_AUTH_SECRET", "");
+});
+afterEach(() => {
+  for (const listener of added()) process.off("SIGTERM", listener);
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+});
+
+const added = () => (process.listeners("SIGTERM") as NodeJS.SignalsListener[]).filter((listener) => !before.includes(listener));
+const terminate = () => added()[0]?.("SIGTERM");
+
+describe("SIGTERM in Lambda", () => {
+  test("is heard by one listener, however many functions and servers there are, and by none elsewhere", () => {
+    vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", undefined);
+    lambdaHttp(buildServer({ features: [] }));
+    expect(added()).toHaveLength(0);
+    vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
+    const server = buildServer({ features: [] });
+    for (const make of [lambdaHttp, lambdaQueue, lambdaSweep]) make(server);
+    lambdaHttp(buildServer({ features: [] }));
+    expect(added()).toHaveLength(1);
+  });
+
+  test("closes what each server named, once, in reverse order, whatever fails, and exits with 0", async () => {
+    const closed: string[] = [];
+    const server = buildServer({ features: [] });
+    server.onClose("first", () => void closed.push("first"));
+    server.onClose("failing", () => Promise.reject(new Error("it would not close")));
+    server.onClose("last", () => void closed.push("last"));
+    lambdaHttp(server);
+    terminate();
+    terminate();
+    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
+    expect(exit).toHaveBeenCalledTimes(1);
+    expect(closed).toEqual(["last", "first"]);
+    expect(lines).toMatchObject([
+      { msg: "shutdown.close_failed", resource: "failing" },
+      { level: "info", msg: "shutdown.completed", clean: false, exitCode: 0, totalMs: expect.any(Number) },
+    ]);
+  });
+
+  test("ends the process also where a server cannot be bound", async () => {
+    vi.stubEnv("KEELSON_AUTH_SECRET", "too short");
+    lambdaHttp(buildServer({ features: [] }));
+    terminate();
+    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
+    expect(lines).toEqual([]);
+  });
+});

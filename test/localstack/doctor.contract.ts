@@ -1,0 +1,84 @@
+import {
+  CreateTableCommand,
+  DeleteTableCommand,
+  DynamoDBClient,
+  UpdateContinuousBackupsCommand,
+  UpdateTableCommand,
+  UpdateTimeToLiveCommand,
+} from "@aws-sdk/client-dynamodb";
+import { afterAll, expect, test } from "vitest";
+import { z } from "zod";
+import { serverInternals } from "../../src/app/server.ts";
+import { diagnose, type Finding } from "../../src/cli/doctor/diagnose.ts";
+import { buildServer, defineFeature } from "../../src/index.ts";
+import { localStack } from "./endpoint.ts";
+
+// What the embedded stack does not know: recovery, protection, streams, and time to live that is not there.
+
+const { endpoint, region, credentials } = localStack();
+const prefix = `doctor-${crypto.randomUUID().slice(0, 8)}`;
+const drops = defineFeature("drops", (r) => void r.event("doctor.called" as never, z.object({}) as never));
+const server = serverInternals(buildServer({ features: [drops], dynamodb: { prefix } }));
+const client = new DynamoDBClient({ endpoint, region, credentials });
+const env = {
+  AWS_ENDPOINT_URL: endpoint,
+  AWS_REGION: region,
+  AWS_ACCESS_KEY_ID: credentials.accessKeyId,
+  AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
+};
+const table = (name: string) => `${prefix}-${name}`;
+
+afterAll(async () => {
+  const unprotected = { TableName: table("config"), DeletionProtectionEnabled: false };
+  await client.send(new UpdateTableCommand(unprotected)).catch(() => undefined);
+  for (const name of ["config", "once", "outbox"])
+    await client.send(new DeleteTableCommand({ TableName: table(name) })).catch(() => undefined);
+  client.destroy();
+});
+
+const look = () => diagnose(server, { env, clock: { now: () => Date.now() }, timeoutMs: 60_000 });
+const shown = (findings: readonly Finding[]) =>
+  findings.filter(({ name }) => name.startsWith("table")).map(({ status, name }) => `${status} ${name.replace(prefix, "")}`);
+
+test("what is missing, off, and then in order is told apart", async () => {
+  const create = (name: string) =>
+    client.send(
+      new CreateTableCommand({
+        TableName: table(name),
+        BillingMode: "PAY_PER_REQUEST",
+        AttributeDefinitions: ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+        KeySchema: [
+          { AttributeName: "pk", KeyType: "HASH" },
+          { AttributeName: "sk", KeyType: "RANGE" },
+        ],
+      }),
+    );
+  await create("config");
+  await create("once");
+  expect(shown(await look())).toEqual([
+    "ok table -config",
+    "warn table -config: point-in-time recovery",
+    "warn table -config: deletion protection",
+    "ok table -once",
+    "fail table -once: time to live",
+    "fail table -outbox",
+    "skip table -outbox: stream",
+  ]);
+  await create("outbox");
+  const PointInTimeRecoverySpecification = { PointInTimeRecoveryEnabled: true };
+  await client.send(new UpdateContinuousBackupsCommand({ TableName: table("config"), PointInTimeRecoverySpecification }));
+  await client.send(new UpdateTableCommand({ TableName: table("config"), DeletionProtectionEnabled: true }));
+  const TimeToLiveSpecification = { Enabled: true, AttributeName: "expiration" };
+  await client.send(new UpdateTimeToLiveCommand({ TableName: table("once"), TimeToLiveSpecification }));
+  const StreamSpecification = { StreamEnabled: true, StreamViewType: "KEYS_ONLY" as const };
+  await client.send(new UpdateTableCommand({ TableName: table("outbox"), StreamSpecification }));
+  expect(shown(await look())).toEqual([
+    "ok table -config",
+    "ok table -config: point-in-time recovery",
+    "ok table -config: deletion protection",
+    "ok table -once",
+    "ok table -once: time to live",
+    "ok table -outbox",
+    "ok table -outbox: stream",
+  ]);
+});
