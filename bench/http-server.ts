@@ -39,5 +39,15 @@ const starts: Readonly<Record<string, (isLogged: boolean) => Promise<number>>> =
 
 const [, , name = "", kind] = process.argv;
 process.send?.({ port: await starts[name]?.(kind === "logged") });
-process.on("message", () => process.send?.({ cpu: process.cpuUsage() }));
+process.on("message", (what) => process.send?.(what === "cpu" ? cpu() : heap()));
 process.on("disconnect", () => process.exit());
+
+function cpu(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
+function heap(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().heapUsed;
+}

@@ -21,14 +21,14 @@ export async function httpResults(env: Readonly<Record<string, string>>): Promis
 }
 
 async function contest(id: string, kind: string, goal: string, env: Readonly<Record<string, string>>): Promise<Result> {
-  const servers = await Promise.all(["ours", "bare", "fastify"].map((name) => start(name, kind, env)));
+  const servers = await Promise.all(["ours", "bare", "fastify"].map((name) => startHttp(name, kind, env)));
   try {
-    for (let round = 0; round < warmUps; round++) for (const server of servers) await load(server.port, kind);
+    for (let round = 0; round < warmUps; round++) for (const server of servers) await load(server.port, kind, requests);
     const taken = servers.map(() => [] as number[]);
     for (let round = 0; round < rounds; round++) {
       for (const [index, server] of servers.entries()) {
         const before = await server.cpu();
-        await load(server.port, kind);
+        await load(server.port, kind, requests);
         taken[index]?.push(((await server.cpu()) - before) / requests);
       }
     }
@@ -40,33 +40,34 @@ async function contest(id: string, kind: string, goal: string, env: Readonly<Rec
   }
 }
 
-interface Started {
+/** A server of `http-server.ts`. */
+export interface HttpProcess {
   readonly child: ChildProcess;
   readonly port: number;
   /** Microseconds so far. */
   cpu(): Promise<number>;
+  /** Bytes after a forced collection. */
+  heap(): Promise<number>;
 }
 
 /** Starts a server as a production process whose stdout is /dev/null. */
-async function start(name: string, kind: string, env: Readonly<Record<string, string>>): Promise<Started> {
+export async function startHttp(name: string, kind: string, env: Readonly<Record<string, string>>): Promise<HttpProcess> {
   const child = fork(new URL("http-server.ts", import.meta.url), [name, kind], {
     env: { ...process.env, ...env, NODE_ENV: "production" },
+    execArgv: ["--expose-gc"],
     stdio: ["ignore", openSync("/dev/null", "w"), "inherit", "ipc"],
   });
   const [{ port }] = (await once(child, "message")) as [{ port: number }]; // safe: it is the first thing that it sends
-  return {
-    child,
-    port,
-    cpu: async () => {
-      child.send("cpu");
-      const [{ cpu }] = (await once(child, "message")) as [{ cpu: NodeJS.CpuUsage }]; // safe: it answers with nothing else
-      return cpu.user + cpu.system;
-    },
+  const ask = async (what: "cpu" | "heap") => {
+    child.send(what);
+    const [answer] = (await once(child, "message")) as [number]; // safe: it answers with nothing else
+    return answer;
   };
+  return { child, port, cpu: () => ask("cpu"), heap: () => ask("heap") };
 }
 
-/** Sends all requests, one at a time on each connection, and checks every answer. */
-async function load(port: number, kind: string): Promise<void> {
+/** Sends so many requests, one at a time on each connection, and checks every answer. */
+export async function load(port: number, kind: string, requests: number): Promise<void> {
   const head = `GET /limits/${kind} HTTP/1.1\r\nhost: localhost\r\naccept: application/json\r\nuser-agent: bench\r\nx-request-id: 0191e7a0-5d1c-7000-8000-000000000001\r\n\r\n`;
   await Promise.all(Array.from({ length: connections }, () => talk(port, head, requests / connections)));
 }

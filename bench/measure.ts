@@ -4,7 +4,7 @@ export interface Result {
   /** Medians. */
   readonly ours: number;
   readonly peer: number;
-  readonly unit: "ns" | "us" | "ms" | "calls" | "bytes";
+  readonly unit: "ns" | "us" | "ms" | "calls" | "requests" | "bytes";
   /** `ours / peer`. */
   readonly ratio: number;
   readonly goal: string;
@@ -42,7 +42,7 @@ export function callsOf(id: string, { ours, peer }: { readonly ours: number; rea
 /** Adds the ratio. */
 export function result(facts: Omit<Result, "ratio">): Result {
   const { id, ours, peer, unit, goal } = facts;
-  return { id, ours, peer, unit, ratio: rounded(ours / peer, 3), goal };
+  return { id, ours, peer, unit, ratio: ours === 0 ? 0 : rounded(ours / peer, 3), goal };
 }
 
 /** The middle one; of an even number the upper of the two in the middle. */

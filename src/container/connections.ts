@@ -1,4 +1,5 @@
 import type { Server as HttpServer } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
 /** A request that is being answered. */
@@ -9,29 +10,50 @@ export interface OpenRequest {
   abort(reason: unknown): void;
 }
 
+/** A connection that was taken over. */
+export interface Upgraded {
+  readonly path: string;
+  /** Tells it that the process drains. */
+  readonly draining: AbortController;
+}
+
 /** What is known of one connection. */
 export interface Connection {
-  /** How many of its requests are being answered. */
-  answering: number;
-  /** Those that are being answered. */
+  /** Those that are being answered, in the order they came. */
   readonly requests: Set<OpenRequest>;
-  /** Whether a request ever came. */
-  isUsed: boolean;
+  /** When it was accepted, by `performance.now()`. */
+  readonly openedMs: number;
+  /** How many bytes had come when the last answer was out: as long as there are no more, it is idle. */
+  idleAtBytes: number;
   /** The parser gave up on it: no further request will come. */
   isBroken: boolean;
+  /** The client was told that it closes: what comes then is not looked at any more (RFC 9112, 9.6). */
+  isClosing: boolean;
   /** Fails the body that is being read, where one is. */
-  failBody: ((error: Error) => void) | undefined;
+  failBody: ((error: unknown) => void) | undefined;
+  upgraded: Upgraded | undefined;
+  /** There where it speaks HTTP/2. */
+  session: Session | undefined;
+}
+
+/** An HTTP/2 session. */
+export interface Session {
+  /** Tells the client to go elsewhere, and goes on with what it has sent before it knew. */
+  retire(): void;
+  /** Takes no further request, and closes once all are answered. */
+  close(): void;
+  destroy(): void;
 }
 
 /** Follows the connections of a server. */
 export interface Connections {
   of(socket: Duplex): Connection;
-  /** Closes what waits for nothing: idle connections, and those that never sent a request. */
+  /** Closes what waits for nothing: idle connections, and in a moment those that are new or have half sent a request. */
   closeIdle(): void;
-  /** Aborts the signals of all requests that are being answered. */
+  /** Aborts the signals of all requests that are being answered, and fails the bodies that have not arrived. */
   abort(reason: unknown): void;
-  /** Names the requests that are being answered, as far as a line has room for them. */
-  underWay(): string[];
+  /** What is being answered, and what was upgraded; named as far as a line has room. */
+  underWay(): { readonly requests: readonly string[]; readonly count: number; readonly upgraded: number };
   /** Cuts all connections, upgraded ones too. */
   cut(): void;
 }
@@ -39,37 +61,118 @@ export interface Connections {
 /** How many requests are named. */
 const mostNamed = 20;
 
-/** Follows the connections of `http` from now on. */
-export function followConnections(http: HttpServer): Connections {
+/** How long a connection is new: its first request is on its way, and would be lost. */
+const newMs = 500;
+
+/** How long the head of a request that has begun may still take once the listener is closed. */
+const restOfHeadMs = 500;
+
+/** Follows the connections of `http` from now on; upgraded ones are told when `draining` aborts. */
+export function followConnections(http: HttpServer, isTls: boolean, draining: AbortSignal): Connections {
   const known = new Map<Duplex, Connection>();
+  let closingSinceMs: number | undefined;
   const of = (socket: Duplex): Connection => {
     let connection = known.get(socket);
     if (connection === undefined) {
-      connection = { answering: 0, requests: new Set(), isUsed: false, isBroken: false, failBody: undefined };
+      connection = {
+        requests: new Set(),
+        openedMs: performance.now(),
+        idleAtBytes: 0,
+        isBroken: false,
+        isClosing: false,
+        failBody: undefined,
+        upgraded: undefined,
+        session: undefined,
+      };
       known.set(socket, connection);
     }
     return connection;
   };
-  http.on("connection", (socket) => {
+  const follow = (socket: Duplex) => {
     of(socket);
     socket.once("close", () => known.delete(socket));
+  };
+  const shaking = new Map<string, Socket>();
+  if (isTls) {
+    // Over TLS a connection is another socket, once hands are shaken; the one below it closes with it.
+    http.on("connection", (socket) => {
+      const address = addressOf(socket);
+      shaking.set(address, socket);
+      socket.once("close", () => shaking.delete(address));
+    });
+    http.on("secureConnection", (socket: Socket) => {
+      shaking.delete(addressOf(socket));
+      follow(socket);
+    });
+  } else http.on("connection", follow);
+  const closeIdle = () => {
+    const nowMs = performance.now();
+    closingSinceMs ??= nowMs;
+    const isOver = nowMs - closingSinceMs >= restOfHeadMs;
+    for (const [socket, connection] of known) {
+      const { requests, openedMs, idleAtBytes, isClosing, upgraded, session } = connection;
+      const isNew = idleAtBytes === 0 && nowMs - openedMs < newMs;
+      if (session !== undefined) {
+        if (requests.size > 0 || !isNew) session.close();
+        continue;
+      }
+      if (requests.size > 0 || isClosing || upgraded !== undefined) continue;
+      if (!isIdle(connection, socket)) {
+        // A server that is closed does not look for late requests any more: it would wait for them as for any other.
+        if (isOver) http.emit("clientError", Object.assign(new Error("Shutting down"), { code: lateRequest }), socket);
+      } else if (!isNew) socket.destroy();
+    }
+    if (isOver) for (const socket of shaking.values()) socket.destroy();
+  };
+  // Node's own, which `http.close` calls, takes for idle what has been answered and is not yet read.
+  http.closeIdleConnections = closeIdle;
+  draining.addEventListener("abort", () => {
+    for (const { requests, upgraded, session } of known.values()) {
+      upgraded?.draining.abort(draining.reason);
+      if (requests.size > 0) session?.retire();
+    }
   });
   return {
     of,
-    closeIdle: () => {
-      http.closeIdleConnections();
-      for (const [socket, { isUsed }] of known) if (!isUsed) socket.destroy();
-    },
+    closeIdle,
     abort: (reason) => {
-      for (const { requests } of known.values()) for (const request of requests) request.abort(reason);
+      for (const { requests, failBody } of known.values()) {
+        for (const request of requests) request.abort(reason);
+        failBody?.(reason);
+      }
     },
     underWay: () => {
-      const requests = [...known.values()].flatMap((connection) => [...connection.requests]);
-      return requests.slice(0, mostNamed).map(({ method, path }) => `${method} ${path.slice(0, 200)}`);
+      const all = [...known.values()];
+      const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
+      const names = [
+        ...all.flatMap(({ requests }) => [...requests]).map(({ method, path }) => `${method} ${path.slice(0, 200)}`),
+        ...upgraded.map(({ path }) => `GET ${path.slice(0, 200)} (upgraded)`),
+      ];
+      return { requests: names.slice(0, mostNamed), count: names.length, upgraded: upgraded.length };
     },
     cut: () => {
-      http.closeAllConnections();
-      for (const socket of known.keys()) socket.destroy();
+      for (const [socket, { session }] of known) {
+        session?.destroy();
+        socket.destroy();
+      }
+      for (const socket of shaking.values()) socket.destroy();
     },
   };
+}
+
+function addressOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+/** As Node names a request that takes too long to arrive. */
+export const lateRequest = "ERR_HTTP_REQUEST_TIMEOUT";
+
+/** Whether nothing has come over a connection since its last answer, or ever. */
+export function isIdle({ idleAtBytes }: Connection, socket: Duplex): boolean {
+  return bytesRead(socket) === idleAtBytes;
+}
+
+/** How many bytes came over a connection. */
+export function bytesRead(socket: Duplex): number {
+  return (socket as Socket).bytesRead; // safe: a server's sockets are the network's
 }

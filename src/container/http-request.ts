@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
 import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
 import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
@@ -34,41 +35,61 @@ export function httpRequest(
 }
 
 /** Splits a request target; an absolute one (`GET http://host/path`) is as good as its path. */
-function splitTarget(target: string): { path: string; query: string } {
+export function splitTarget(target: string): { path: string; query: string } {
   const local = /^https?:\/\//i.test(target) ? target.replace(/^https?:\/\/[^/?#]*/i, "") || "/" : target;
   const mark = local.indexOf("?");
   return mark === -1 ? { path: local, query: "" } : { path: local.slice(0, mark), query: local.slice(mark + 1) };
 }
 
-const noBytes = new Uint8Array(0);
+/** No body at all. */
+export const noBytes = new Uint8Array(0);
 
 function readBody(message: IncomingMessage, limitBytes: number, connection: Connection): Uint8Array | Promise<Uint8Array> {
   const { "content-length": length, "transfer-encoding": encoding } = message.headers;
   if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
-  if (Number(length) > limitBytes) throw tooLarge(limitBytes);
-  return receive(message, limitBytes, connection);
+  return receiveBody(message, length, limitBytes, connection);
 }
 
-async function receive(message: IncomingMessage, limitBytes: number, connection: Connection): Promise<Uint8Array> {
+/** Where a body that is being read can be failed from outside. */
+export interface BodyHolder {
+  failBody: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * Reads a body.
+ *
+ * @throws FrameworkError `payload_too_large` above `limitBytes`, at once where its length says so.
+ */
+export function receiveBody(
+  body: Readable,
+  length: string | undefined,
+  limitBytes: number,
+  holder: BodyHolder,
+): Promise<Uint8Array> {
+  if (Number(length) > limitBytes) throw tooLarge(limitBytes);
+  return receive(body, limitBytes, holder);
+}
+
+async function receive(body: Readable, limitBytes: number, holder: BodyHolder): Promise<Uint8Array> {
   // What breaks in mid-body is an error of the connection, which the message never hears of.
   const broken = new Promise<never>((_, reject) => {
-    connection.failBody = reject;
+    holder.failBody = reject;
   });
   try {
-    return await Promise.race([collect(message, limitBytes), broken]);
+    return await Promise.race([collect(body, limitBytes), broken]);
   } catch (error) {
     if (isTypedError(error)) throw error;
     throw new FrameworkError("malformed_request", "The body ended early", { cause: error });
   } finally {
-    connection.failBody = undefined;
+    holder.failBody = undefined;
   }
 }
 
-async function collect(message: IncomingMessage, limitBytes: number): Promise<Uint8Array> {
+async function collect(body: Readable, limitBytes: number): Promise<Uint8Array> {
   const chunks: Buffer[] = [];
   let received = 0;
   // The message outlives a refusal: its socket still has to carry the answer.
-  for await (const chunk of message.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+  for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     received += chunk.byteLength;
     if (received > limitBytes) throw tooLarge(limitBytes);
     chunks.push(chunk);

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import { closeResources } from "../app/close-resources.ts";
 import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { buildServer } from "../app/server.ts";
@@ -10,7 +11,7 @@ import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { AuthOptions } from "../identity/auth-options.ts";
 import type { ShutdownTimes } from "../lifecycle/times.ts";
-import { closeResources } from "./close-resources.ts";
+import type { UpgradeHandler } from "./http-options.ts";
 import { type ContainerServer, createHttpServer } from "./http-server.ts";
 import { beginLife } from "./process-life.ts";
 
@@ -464,17 +465,224 @@ test("what is in flight is told shortly before its time is over, and can still a
   expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
 });
 
-test("a connection that was upgraded does not hold the drain: it is cut with the listener", async () => {
-  const { container, http, runtime, port } = await serving();
-  http.on("upgrade", (_message, socket) => socket.write("HTTP/1.1 101 Switching Protocols\r\n\r\n"));
-  const upgraded = connect(port, "127.0.0.1");
-  upgraded.on("error", () => {});
-  upgraded.write("GET /text HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n");
-  await once(upgraded, "data");
-  const closed = once(upgraded, "close");
+const upgradeRequest = "GET /echo?a=1 HTTP/1.1\r\nhost: x\r\nx-request-id: up1\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
+const switching = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";
 
-  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 5_000, totalMs: 10_000 })).toBe(0);
-  await closed;
+/** Sends back what comes, and ends with `bye` once the process drains. */
+const echo: UpgradeHandler = (_request, socket, head, draining) => {
+  socket.write(switching);
+  if (head.length > 0) socket.write(head);
+  socket.on("data", (chunk) => socket.write(chunk));
+  draining.addEventListener("abort", () => socket.end("bye"));
+};
+
+/** A client of an upgraded connection, and what it has got. */
+async function upgradedClient(port: number, text = upgradeRequest) {
+  const socket = connect(port, "127.0.0.1");
+  let got = "";
+  socket.on("data", (chunk) => {
+    got += chunk.toString();
+  });
+  socket.on("error", () => {});
+  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+  socket.write(text);
+  await expect.poll(() => got).toContain("101 Switching");
+  return { socket, closed, got: () => got };
+}
+
+test("without a handler for it a request for an upgrade is a plain one", async () => {
+  const { port } = await serving();
+  const plain = upgradeRequest.replace("/echo?a=1", "/text").replace("connection: upgrade", "connection: upgrade, close");
+  expect(await exchange(port, plain)).toMatch(/^HTTP\/1\.1 200 [\s\S]*text$/);
+});
+
+test("an upgraded connection is the application's, with the first bytes that came and the request's own context", async () => {
+  const contexts: unknown[] = [];
+  const { port } = await serving({
+    upgrade: (...given) => {
+      contexts.push(currentContext()?.requestId, given[0].url);
+      return echo(...given);
+    },
+  });
+  const client = await upgradedClient(port, `${upgradeRequest}early`);
+  client.socket.write(" late");
+  await expect.poll(client.got).toBe(`${switching}early late`);
+  client.socket.destroy();
+  expect(contexts).toEqual(["up1", "/echo?a=1"]);
+});
+
+test("an upgraded connection is told when draining begins, and the drain waits until it has ended by itself", async () => {
+  const { container, runtime, port, logs } = await serving({ upgrade: echo });
+  const client = await upgradedClient(port);
+  const other = await upgradedClient(port);
+  other.socket.destroy(); // one that has gone is not told
+  await expect.poll(() => countConnections(container.http)).toBe(1);
+
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 30_000, totalMs: 60_000 })).toBe(0);
+  await client.closed;
+  expect(client.got()).toBe(`${switching}bye`);
+  expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOff: [] }));
+});
+
+test("an upgraded connection that does not end is cut off with the requests in flight, counted and named", async () => {
+  const { container, runtime, port, logs } = await serving({ upgrade: (_request, socket) => void socket.write(switching) });
+  const clients = await Promise.all([upgradedClient(port), upgradedClient(port)]);
+
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 50, totalMs: 60_000 })).toBe(1);
+  await Promise.all(clients.map(({ closed }) => closed));
+  expect(logs).toContainEqual(
+    expect.objectContaining({
+      msg: "shutdown.requests_cut_off",
+      requests: ["GET /echo (upgraded)", "GET /echo (upgraded)"],
+      count: 2,
+      upgraded: 2,
+    }),
+  );
+});
+
+test.each([
+  [
+    "throws",
+    () => {
+      throw new Error("no upgrade today");
+    },
+  ],
+  ["rejects", () => Promise.reject(new Error("no upgrade today"))],
+])("a handler of upgrades that %s is logged under the request's ID, and its connection destroyed", async (_name, upgrade) => {
+  const { port, logs } = await serving({ upgrade });
+
+  expect(await exchange(port, upgradeRequest)).toBe("");
+  await expect
+    .poll(() => logs)
+    .toContainEqual(
+      expect.objectContaining({ level: "error", msg: "upgrade.failed", requestId: "up1", message: "no upgrade today" }),
+    );
+});
+
+test("an upgraded connection that breaks does not take the process with it", async () => {
+  const broken: string[] = [];
+  const { port } = await serving({
+    upgrade: (_request, socket) => {
+      socket.write(switching);
+      socket.on("close", () => broken.push("closed"));
+      socket.destroy(new Error("broken")); // nobody but the container listens for it
+    },
+  });
+  await exchange(port, upgradeRequest);
+  await expect.poll(() => broken).toEqual(["closed"]);
+});
+
+test("while the process drains a request for an upgrade is 503 in the uniform body", async () => {
+  const { port, runtime } = await serving({ upgrade: echo });
+  runtime.lifecycle.drain();
+  const answer = await exchange(port, upgradeRequest);
+
+  expect(answer).toMatch(/^HTTP\/1\.1 503 [\s\S]*x-request-id: up1[\s\S]*connection: close[\s\S]*"requestId":"up1"/);
+});
+
+test.each([
+  ["an upgrade", upgradeRequest],
+  ["a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n"],
+])(
+  "%s that is asked for behind another request does not get into its answer: the connection ends with that",
+  async (_name, text) => {
+    const { port } = await serving({ upgrade: echo });
+    const answer = await exchange(port, `GET /slow HTTP/1.1\r\nhost: x\r\nx-request-id: p1\r\n\r\n${text}`);
+
+    expect(answer).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*x-request-id: p1[\s\S]*slow$/i);
+    expect(answer.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  },
+);
+
+const ask = (path: string, id: string) => `GET ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n\r\n`;
+const idsOf = (answer: string) => [...answer.matchAll(/x-request-id: (\w+)/g)].map(([, id]) => id);
+
+test("pipelined requests are answered in their order, each under its own ID", async () => {
+  const { port } = await serving();
+  const answer = await exchange(port, `${ask("/slow", "p1")}${ask("/text", "p2")}${ask("/nowhere", "p3")}`, (socket) => {
+    socket.on("data", (chunk) => chunk.toString().includes("p3") && socket.end());
+  });
+
+  expect([...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "200", "404"]);
+  expect(idsOf(answer)).toEqual(["p1", "p2", "p3"]);
+  expect(answer).not.toMatch(/connection: close/i);
+});
+
+test("draining: all pipelined requests that have come are answered, and the last answer closes the connection", async () => {
+  const { port, runtime } = await serving();
+  runtime.lifecycle.drain();
+  const answer = await exchange(port, `${ask("/slow", "p1")}${ask("/text", "p2")}${ask("/slow", "p3")}`);
+
+  expect(idsOf(answer)).toEqual(["p1", "p2", "p3"]);
+  expect(answer.match(/connection: close/gi)).toHaveLength(1);
+  expect(answer.indexOf("p3")).toBeLessThan(answer.indexOf("slow", answer.indexOf("p2")));
+});
+
+test("draining: what comes after an answer that closes the connection is not executed", async () => {
+  const { port, runtime, logs } = await serving();
+  runtime.lifecycle.drain();
+  const answer = await exchange(port, ask("/chunks", "p1"), (socket) => {
+    socket.once("data", () => socket.write(ask("/wait", "p2"))); // its answer has begun, and said that it is the last
+  });
+
+  expect(idsOf(answer)).toEqual(["p1"]);
+  expect(answer).toMatch(/connection: close[\s\S]*\r\n0\r\n\r\n$/i);
+  expect(logs.map(({ msg }) => msg)).not.toContain("wait.began");
+});
+
+test("what breaks behind pipelined requests takes the answer from none of them", async () => {
+  const { port } = await serving();
+  const answer = await exchange(port, `${ask("/slow", "p1")}${ask("/slow", "p2")}GARBAGE\r\n\r\n`);
+
+  expect(idsOf(answer)).toEqual(["p1", "p2"]);
+});
+
+test("connections beyond the limit are closed at once, and that is logged", async () => {
+  const { port, logs } = await serving({ maxConnections: 1 });
+  const first = connect(port, "127.0.0.1");
+  await once(first, "connect");
+  const second = connect(port, "127.0.0.1");
+  second.on("error", () => {});
+  await new Promise((resolve) => second.on("close", resolve));
+  first.write(ask("/text", "p1"));
+  await once(first, "data");
+  first.destroy();
+
+  expect(logs).toContainEqual(
+    expect.objectContaining({ level: "warn", msg: "server.connections_refused", count: 1, maxConnections: 1 }),
+  );
+});
+
+test("who has sent nothing in time is let go without an answer and without a line", async () => {
+  const { port, logs } = await serving({ headersTimeoutMs: 100 });
+
+  expect(await exchange(port, "")).toBe("");
+  expect(await exchange(port, "GET /text")).toMatch(/^HTTP\/1\.1 408 /);
+  expect(logs.filter(({ msg }) => msg === "request.failed")).toHaveLength(1);
+});
+
+test("a request whose head does not come does not hold the drain, on a new connection or on one that was used", async () => {
+  const { container, runtime, port } = await serving();
+  const half = exchange(port, "GET /text HT");
+  const second = exchange(port, ask("/text", "p1"), (socket) => {
+    socket.once("data", () => socket.write("GET /text HT"));
+  });
+  await expect.poll(() => countConnections(container.http)).toBe(2);
+  const drained = ended(runtime, container, { lingerMs: 300, drainMs: 30_000, totalMs: 60_000 });
+
+  expect(await half).toMatch(/^HTTP\/1\.1 408 [\s\S]*connection: close[\s\S]*malformed_request/);
+  expect(await second).toMatch(/^HTTP\/1\.1 200 [\s\S]*HTTP\/1\.1 408 /);
+  expect(await drained).toBe(0);
+});
+
+test("a body that does not come is answered with 504 shortly before the drain ends, and not cut off", async () => {
+  const { container, runtime, port, logs } = await serving();
+  const answer = exchange(port, "POST /size HTTP/1.1\r\nhost: x\r\nx-request-id: half\r\ncontent-length: 9\r\n\r\nabc");
+  await expect.poll(() => container.connections.underWay().count).toBe(1);
+
+  expect(await ended(runtime, container, { lingerMs: 0, drainMs: 5_000, totalMs: 60_000 })).toBe(0);
+  expect(await answer).toMatch(/^HTTP\/1\.1 504 [\s\S]*connection: close[\s\S]*x-request-id: half[\s\S]*"error":"timeout"/i);
+  expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOff: [] }));
 });
 
 test("resources close last first; one that throws or hangs is named and does not stop the rest", async () => {

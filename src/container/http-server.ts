@@ -1,27 +1,37 @@
-import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import {
+  createServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerOptions,
+  type ServerResponse,
+  STATUS_CODES,
+} from "node:http";
 import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Runtime } from "../app/runtime.ts";
 import { adoptRequestId } from "../context/request-id.ts";
 import { describeError } from "../errors/describe.ts";
-import { FrameworkError, PipelineError } from "../errors/errors.ts";
+import type { PipelineError } from "../errors/errors.ts";
+import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { serve } from "../http/pipeline.ts";
-import type { Logger } from "../log/logger.ts";
-import { type Connections, followConnections } from "./connections.ts";
-import { httpRequest } from "./http-request.ts";
-
-/** Times and sizes of the container's HTTP server. */
-export interface HttpServerOptions {
-  /** How long an idle connection is kept: longer than a balancer's idle timeout. Default 65,000. */
-  readonly keepAliveTimeoutMs?: number;
-  /** How long the headers of a request may take. Default 10,000. */
-  readonly headersTimeoutMs?: number;
-  /** How long a whole request may take to arrive. Default 60,000. */
-  readonly requestTimeoutMs?: number;
-  /** The largest head of a request in bytes. Default 16 KiB. */
-  readonly maxHeaderBytes?: number;
-}
+import { runInScope } from "../middleware/scope.ts";
+import {
+  bytesRead,
+  type Connection,
+  type Connections,
+  followConnections,
+  isIdle,
+  lateRequest,
+  type OpenRequest,
+} from "./connections.ts";
+import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
+import { httpRequest, splitTarget } from "./http-request.ts";
+import { serveSession } from "./http2-session.ts";
+import { refusals } from "./refusals.ts";
+import { reportRefused } from "./refused-connections.ts";
+import { reportCut } from "./report-cut.ts";
+import { createTlsServer } from "./tls-server.ts";
 
 /** The container's HTTP server, and its connections. */
 export interface ContainerServer {
@@ -34,36 +44,43 @@ const cutAfterMs = 500;
 
 /** Makes the container's HTTP server: the same routes as in Lambda, on Node's own server. */
 export function createHttpServer(runtime: Runtime, options: HttpServerOptions): ContainerServer {
-  const http = createServer({
-    keepAliveTimeout: options.keepAliveTimeoutMs ?? 65_000,
-    headersTimeout: options.headersTimeoutMs ?? 10_000,
-    requestTimeout: options.requestTimeoutMs ?? 60_000,
-    maxHeaderSize: options.maxHeaderBytes ?? 16_384,
+  const settings = httpSettings(options);
+  const { tls, upgrade } = settings;
+  const nodeOptions = {
+    keepAliveTimeout: settings.keepAliveTimeoutMs,
+    headersTimeout: settings.headersTimeoutMs,
+    requestTimeout: settings.requestTimeoutMs,
+    maxHeaderSize: settings.maxHeaderBytes,
     connectionsCheckingInterval: 1_000, // Node looks for requests that take too long only every 30 s by default
     requireHostHeader: false, // Node would answer by itself, without a request ID
-  });
-  const connections = followConnections(http);
+  } satisfies ServerOptions;
+  const http =
+    tls === undefined
+      ? createServer(nodeOptions)
+      : createTlsServer(tls, nodeOptions, runtime.log, (socket) => {
+          serveSession(runtime, settings, connections.of(socket), socket);
+        });
+  http.maxConnections = settings.maxConnections;
+  reportRefused(http, runtime.log);
+  const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
   const take = (message: IncomingMessage, response: ServerResponse, refusal?: PipelineError) =>
     respond(runtime, connections, message, response, refusal);
   http.on("request", (message, response) => void take(message, response, missingHost(message)));
-  http.on("checkExpectation", (message, response) => {
-    void take(
-      message,
-      response,
-      new PipelineError("The Expect header asks for what is not there", 417, { code: "malformed_request" }),
-    );
-  });
+  http.on("checkExpectation", (message, response) => void take(message, response, refusals.expectation()));
   http.on("connect", (message, socket) => {
+    if (!isFree(connections.of(socket), socket)) return;
     const { requestId } = adoptRequestId(message.headers["x-request-id"]?.toString(), runtime.newRequestId);
-    turnAway(runtime, socket, requestId, new FrameworkError("method_not_allowed", "Method not allowed"));
+    turnAway(runtime, connections, socket, requestId, refusals.tunnel());
   });
+  if (upgrade !== undefined) {
+    http.on("upgrade", (message, socket, head) => takeOver(runtime, connections, upgrade, message, socket, head));
+  }
   http.on("clientError", (error: NodeJS.ErrnoException, socket) => refuse(runtime, connections, error, socket));
   return { http, connections };
 }
 
 function missingHost({ httpVersion, headers }: IncomingMessage): PipelineError | undefined {
-  if (httpVersion !== "1.1" || headers.host !== undefined) return undefined;
-  return new FrameworkError("malformed_request", "The request has no Host header");
+  return httpVersion !== "1.1" || headers.host !== undefined ? undefined : refusals.noHost();
 }
 
 async function respond(
@@ -75,18 +92,18 @@ async function respond(
 ): Promise<void> {
   const { socket } = message;
   const connection = connections.of(socket);
-  connection.isUsed = true;
-  connection.answering += 1;
+  if (connection.isClosing) return;
   response.on("close", () => {
     connection.requests.delete(request);
-    connection.answering -= 1;
-    if (connection.isBroken && connection.answering === 0) socket.destroySoon();
+    connection.idleAtBytes = bytesRead(socket);
+    if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
   });
   const request = httpRequest(message, response, connection, refusal);
   connection.requests.add(request);
   await serve(runtime, request, async (answer, log) => {
-    if (runtime.lifecycle.draining.aborted || connection.isBroken) response.setHeader("connection", "close");
-    if (!message.complete) cutUpload(socket, response);
+    const isLast = runtime.lifecycle.draining.aborted || connection.isBroken;
+    if (isLast && isLatest(connection, request)) sayClose(connection, response);
+    if (!message.complete) cutUpload(socket, connection, response);
     try {
       await write(response, answer, message.method === "HEAD");
     } catch (error) {
@@ -96,12 +113,22 @@ async function respond(
   });
 }
 
+/** Pipelined requests are executed side by side: the connection closes with the answer to the last one, or others would get none. */
+function isLatest({ requests }: Connection, request: OpenRequest): boolean {
+  return [...requests].at(-1) === request;
+}
+
+function sayClose(connection: Connection, response: ServerResponse): void {
+  connection.isClosing = true;
+  response.setHeader("connection", "close");
+}
+
 /**
  * A body that nobody reads, over the limit or of a route that is not there, may never end: Node
  * would read on and throw it away for ever. The client gets a moment to read its answer.
  */
-function cutUpload(socket: Duplex, response: ServerResponse): void {
-  response.setHeader("connection", "close");
+function cutUpload(socket: Duplex, connection: Connection, response: ServerResponse): void {
+  sayClose(connection, response);
   response.once("finish", () => cutLater(socket));
 }
 
@@ -120,39 +147,76 @@ async function write(response: ServerResponse, { status, headers, cookies, body 
   await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), response);
 }
 
-/** A response that has begun can only be cut off; a client that left is no error. */
-function reportCut(log: Logger, error: unknown): void {
-  const isClientGone = error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
-  if (isClientGone) log.warn("request.aborted");
-  else log.error("response.cut_off", describeError(error, { requestId: "", environment: "production" }).log.data);
-}
-
 /**
  * What the parser refuses. Of a request that is known already the pipeline answers; into an
  * answer that is under way nothing may be written; else it is turned away in the uniform body.
  */
 function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (error.code === "ECONNRESET" || !socket.writable) {
+  const connection = connections.of(socket);
+  // Who has sent nothing has asked for nothing.
+  const isUnused = error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
+  if (error.code === "ECONNRESET" || !socket.writable || isUnused) {
     socket.destroy();
     return;
   }
-  const connection = connections.of(socket);
-  const [status, message] = refusals[error.code ?? ""] ?? [400, "The request is not valid HTTP"];
-  const refusal = new PipelineError(message, status, { code: "malformed_request", cause: error });
+  const refusal = (refusalOf[error.code ?? ""] ?? refusals.noHttp)(error);
   connection.isBroken = true;
   if (connection.failBody !== undefined) connection.failBody(refusal);
-  else if (connection.answering === 0) turnAway(runtime, socket, runtime.newRequestId(), refusal);
+  else if (connection.requests.size === 0) turnAway(runtime, connections, socket, runtime.newRequestId(), refusal);
 }
 
-const refusals: Readonly<Record<string, readonly [number, string]>> = {
-  HPE_HEADER_OVERFLOW: [431, "The headers of the request are too large"],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "The request took too long to arrive"],
+const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
+  HPE_HEADER_OVERFLOW: refusals.headersTooLarge,
+  [lateRequest]: refusals.late,
 };
 
+/**
+ * Whether a connection that Node has let go of can be taken over. Where answers to earlier requests are still to be
+ * written it cannot: they are written, and the last one closes it.
+ */
+function isFree(connection: Connection, socket: Duplex): boolean {
+  // Nobody else listens any more, and an error without a listener would end the process.
+  socket.on("error", () => socket.destroy());
+  if (connection.requests.size === 0) return !connection.isClosing;
+  connection.isBroken = true;
+  socket.resume(); // else nobody learns that the client has gone
+  return false;
+}
+
+/** Hands a connection to the application. While the process drains it would not last. */
+function takeOver(
+  runtime: Runtime,
+  connections: Connections,
+  upgrade: UpgradeHandler,
+  message: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): void {
+  const connection = connections.of(socket);
+  if (!isFree(connection, socket)) return;
+  const headers: Record<string, string> = Object.assign(emptyHeaders(), message.headers);
+  void runInScope(runtime, { headers, signal: undefined }, async ({ requestId, log }) => {
+    if (runtime.lifecycle.draining.aborted) {
+      turnAway(runtime, connections, socket, requestId, refusals.shuttingDown());
+      return;
+    }
+    socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
+    const draining = new AbortController();
+    connection.upgraded = { path: splitTarget(message.url as string).path, draining }; // safe: a server's messages have one
+    try {
+      await upgrade(message, socket, head, draining.signal);
+    } catch (error) {
+      log.error("upgrade.failed", describeError(error, { requestId, environment: "production" }).log.data);
+      socket.destroy();
+    }
+  });
+}
+
 /** Answers on a bare socket: there is no request to answer. */
-function turnAway(runtime: Runtime, socket: Duplex, requestId: string, error: PipelineError): void {
+function turnAway(runtime: Runtime, connections: Connections, socket: Duplex, requestId: string, error: PipelineError): void {
   const { status, body, log } = describeError(error, { requestId, environment: "production" });
   const text = JSON.stringify(body);
+  connections.of(socket).isClosing = true;
   runtime.log.child({ requestId }).warn("request.failed", log.data);
   socket.on("error", () => socket.destroy());
   socket.end(

@@ -1,2 +1,2 @@
-export type { HttpServerOptions } from "./http-server.ts";
+export type { HttpServerOptions, TlsOptions, UpgradeHandler } from "./http-options.ts";
 export { type Container, type ContainerOptions, runContainer } from "./run-container.ts";

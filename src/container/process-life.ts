@@ -1,3 +1,4 @@
+import { closeResources } from "../app/close-resources.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError } from "../errors/errors.ts";
@@ -11,7 +12,7 @@ import {
   step,
 } from "../lifecycle/lifecycle.ts";
 import type { ShutdownTimes } from "../lifecycle/times.ts";
-import { closeResources } from "./close-resources.ts";
+import { closeListener } from "./close-listener.ts";
 import type { ContainerServer } from "./http-server.ts";
 import type { Workers } from "./workers.ts";
 
@@ -60,7 +61,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     "close-listener": () => {
       const { server } = life;
       if (server === undefined || !server.http.listening) return done("in-flight-drain");
-      server.http.close(() => done("in-flight-drain"));
+      closeListener(server.http, () => done("in-flight-drain"));
       sweep = setInterval(server.connections.closeIdle, sweepMs);
       server.connections.closeIdle();
     },
@@ -68,7 +69,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       life.server?.connections.abort(new FrameworkError("timeout", "The service is shutting down"));
     },
     "cut-requests": () => {
-      log.error("shutdown.requests_cut_off", { requests: life.server?.connections.underWay() ?? [] });
+      log.error("shutdown.requests_cut_off", life.server?.connections.underWay() ?? { requests: [], count: 0, upgraded: 0 });
       life.server?.connections.cut();
     },
     "finish-workers": () => {

@@ -19,8 +19,8 @@ const maxRunning = 10;
 const renewMs = (visibilitySeconds * 1_000) / 3;
 /** How much longer than a message that comes again those behind it in its group are hidden. */
 const behindFirstMs = 1_000;
-/** How long a poll waits for a message, in seconds: a process that stops waits for its last one. */
-const [pollSeconds, developmentPollSeconds] = [5, 1];
+/** How long a poll waits for a message, in seconds: a process that stops waits for its last one, which the linger covers. */
+const [pollSeconds, developmentPollSeconds] = [3, 1];
 /** How often it is looked whether the last poll is over, in milliseconds. */
 const lookMs = 20;
 /** The pauses after a call that failed, in milliseconds. */

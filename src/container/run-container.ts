@@ -9,7 +9,8 @@ import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../lifecycle/times.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
-import { createHttpServer, type HttpServerOptions } from "./http-server.ts";
+import { checkHttpOptions, type HttpServerOptions } from "./http-options.ts";
+import { createHttpServer } from "./http-server.ts";
 import { beginLife, type ProcessLife, thrown } from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
@@ -41,6 +42,7 @@ export async function runContainer(server: Server, options: ContainerOptions = {
   let runtime: Runtime | undefined;
   let life: ProcessLife | undefined;
   try {
+    checkHttpOptions(options);
     const port = portOf(options, variables);
     const binding = await bindAdapters(server, variables);
     runtime = createRuntime(server, { variables, ...binding });
@@ -91,7 +93,7 @@ async function start(
   const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
   life.tell({ type: "started" });
   runtime.log.info("server.started", {
-    url: `http://localhost:${port}`,
+    url: `${options.tls === undefined ? "http" : "https"}://localhost:${port}`,
     port,
     environment: runtime.environment,
     adapters: binding.adapters,

@@ -101,8 +101,8 @@ describe("the life of a process", () => {
       [500, "finish-workers"],
       [500, "cut-workers"],
       [500, "close-resources"],
-      [1_500, "cut-resources"],
-      [1_500, "flush"],
+      [1_400, "cut-resources"],
+      [1_400, "flush"],
       [1_500, "exit"],
     ]);
   });

@@ -202,20 +202,20 @@ function deadlineOf(phase: ShutdownPhase, deadlines: Deadlines): number {
   }
 }
 
-/** How long resources get to close after the second signal, in milliseconds. */
+/** How long everything may take after the second signal, in milliseconds; resources get all but a tenth of it. */
 const hurriedMs = 1_000;
 
 /** The deadlines after the second signal: all of them now, but for the closing of resources. */
 function hurried({ deadlines }: Lifecycle, nowMs: number): Deadlines {
   const known = deadlines as Deadlines; // safe: the first signal has set them
   const soon = (atMs: number) => Math.min(atMs, nowMs);
-  const later = (atMs: number) => Math.min(atMs, nowMs + hurriedMs);
+  const later = (atMs: number, withinMs: number) => Math.min(atMs, nowMs + withinMs);
   return {
     lingerMs: soon(known.lingerMs),
     abortMs: soon(known.abortMs),
     drainMs: soon(known.drainMs),
     workersMs: soon(known.workersMs),
-    resourcesMs: later(known.resourcesMs),
-    totalMs: later(known.totalMs),
+    resourcesMs: later(known.resourcesMs, hurriedMs * 0.9),
+    totalMs: later(known.totalMs, hurriedMs),
   };
 }

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { closeResources } from "../app/close-resources.ts";
 import { type Adapters, createRuntime, type Runtime, type RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
-import { closeResources } from "../container/close-resources.ts";
 import { createHttpServer } from "../container/http-server.ts";
 import type { Clock } from "../context/clock.ts";
 import { CrashError } from "./crash-error.ts";

@@ -1,0 +1,154 @@
+import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { TLSSocket } from "node:tls";
+import type { Runtime } from "../app/runtime.ts";
+import type { PipelineError } from "../errors/errors.ts";
+import { emptyHeaders } from "../http/header-map.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import { serve } from "../http/pipeline.ts";
+import type { Connection, OpenRequest } from "./connections.ts";
+import type { HttpSettings } from "./http-options.ts";
+import { type BodyHolder, noBytes, receiveBody, splitTarget } from "./http-request.ts";
+import { refusals } from "./refusals.ts";
+import { reportCut } from "./report-cut.ts";
+
+/** How many requests of one connection are answered at once; what comes beyond that is refused by the protocol. */
+const maxConcurrentStreams = 100;
+
+/** Serves HTTP/2 over a connection: each of its streams is a request. */
+export function serveSession(runtime: Runtime, settings: HttpSettings, connection: Connection, socket: TLSSocket): void {
+  const { remoteAddress } = socket;
+  const { performServerHandshake } = process.getBuiltinModule("node:http2");
+  const session = performServerHandshake(socket, {
+    // Up to twice the limit is read, to be answered; what is larger still is reset.
+    settings: { maxConcurrentStreams, maxHeaderListSize: settings.maxHeaderBytes * 2 },
+  });
+  connection.session = {
+    retire: () => retire(connection, session),
+    close: () => session.close(),
+    destroy: () => session.destroy(),
+  };
+  // What is wrong with a connection ends it, and what is wrong with a stream its request.
+  session.on("error", () => {});
+  session.setTimeout(settings.keepAliveTimeoutMs, () => {
+    if (connection.requests.size === 0) session.close();
+  });
+  session.on("stream", (stream, headers) => {
+    stream.on("error", () => {});
+    void respond(runtime, connection, stream, streamRequest(stream, headers, remoteAddress, settings));
+    if (runtime.lifecycle.draining.aborted) connection.session?.retire();
+  });
+}
+
+/**
+ * Tells a client that no further request is taken, and takes those that it had sent before it heard of it: first with
+ * no stream excluded, then, when it has answered a ping and so has read that, for good (RFC 9113, 6.8). Only where a
+ * request is being answered: nghttp2 reads nothing more from a session that was told so and has none.
+ */
+function retire(connection: Connection, session: ServerHttp2Session): void {
+  if (connection.isClosing || session.destroyed) return;
+  connection.isClosing = true;
+  session.goaway(0, 2 ** 31 - 1);
+  session.ping(() => session.close());
+}
+
+async function respond(
+  runtime: Runtime,
+  connection: Connection,
+  stream: ServerHttp2Stream,
+  request: HttpRequest & OpenRequest,
+): Promise<void> {
+  connection.requests.add(request);
+  stream.on("close", () => {
+    connection.requests.delete(request);
+    if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
+  });
+  await serve(runtime, request, async (answer, log) => {
+    try {
+      await write(stream, answer, request.method === "HEAD");
+    } catch (error) {
+      reportCut(log, error);
+      stream.close(internalError);
+    }
+  });
+}
+
+/** Error codes of HTTP/2 (RFC 9113, 7). */
+const noError = 0;
+const internalError = 2;
+
+/** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
+const hopHeaders = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings", "te"];
+
+async function write(stream: ServerHttp2Stream, { status, headers, cookies, body }: HttpResponse, head: boolean): Promise<void> {
+  if (stream.destroyed) return; // the client has gone
+  const sent = Object.fromEntries(Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)));
+  // The rest of a body that nobody reads would hold the stream open.
+  stream.once("finish", () => {
+    if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
+  });
+  stream.respond(
+    { ":status": status, ...sent, ...(cookies.length > 0 ? { "set-cookie": [...cookies] } : {}) },
+    { endStream: head || body === undefined },
+  );
+  if (head || body === undefined) return;
+  if (typeof body === "string" || body instanceof Uint8Array) stream.end(body);
+  // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
+  else await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), stream);
+}
+
+/** Reads a stream as a request. */
+function streamRequest(
+  stream: ServerHttp2Stream,
+  received: IncomingHttpHeaders,
+  ip: string | undefined,
+  settings: HttpSettings,
+): HttpRequest & OpenRequest {
+  const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
+  const { path, query } = splitTarget(target);
+  const headers: Record<string, string> = emptyHeaders();
+  for (const [name, value] of Object.entries(received)) if (!name.startsWith(":")) headers[name] = String(value);
+  if (authority !== undefined) headers["host"] = authority;
+  const departure = new AbortController();
+  const body: BodyHolder = { failBody: undefined };
+  const late = setTimeout(() => {
+    body.failBody?.(refusals.late());
+  }, settings.requestTimeoutMs);
+  stream.on("close", () => {
+    clearTimeout(late);
+    const isWhole = stream.rstCode === noError && stream.writableFinished;
+    if (!isWhole) departure.abort(new DOMException("The client has gone", "AbortError"));
+  });
+  return {
+    method,
+    path,
+    query,
+    headers,
+    ip,
+    signal: departure.signal,
+    abort: (reason) => {
+      departure.abort(reason);
+      body.failBody?.(reason);
+    },
+    gatewayClaims: undefined, // no gateway in front of a container is believed
+    refusal: refusalOf(received, headers, settings),
+    readBody: (limitBytes) => {
+      if (stream.endAfterHeaders) return noBytes;
+      if (headers["expect"] !== undefined && !stream.destroyed) stream.additionalHeaders({ ":status": 100 });
+      return receiveBody(stream, headers["content-length"], limitBytes, body);
+    },
+  };
+}
+
+/** Why a request is not taken, where the protocol itself does not see to it, as for one without a host. */
+function refusalOf(
+  received: IncomingHttpHeaders,
+  { expect }: Readonly<Record<string, string>>,
+  { maxHeaderBytes }: HttpSettings,
+): PipelineError | undefined {
+  const bytes = Object.entries(received).reduce((sum, [name, value]) => sum + name.length + String(value).length + 32, 0);
+  if (bytes > maxHeaderBytes) return refusals.headersTooLarge();
+  if (received[":method"] === "CONNECT") return refusals.tunnel();
+  return expect === undefined || /^100-continue$/i.test(expect) ? undefined : refusals.expectation();
+}

@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { buildServer } from "../../src/index.ts";
+import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { startProcess } from "../support/process.ts";
+import { lostOf } from "./clients.ts";
+import { drain } from "./drain.ts";
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp(buildServer({ features: [] }));
+});
+afterAll(() => app.close());
+
+const lingerMs = 1_500;
+const fixture = new URL("../fixtures/load.ts", import.meta.url).pathname;
+const start = () =>
+  startProcess(process.execPath, [fixture], { ...app.env, NODE_ENV: "production", SHUTDOWN: JSON.stringify({ lingerMs }) });
+
+test("Behind a balancer that asks for readiness, SIGTERM under load loses nothing", async () => {
+  const { tally, code } = await drain({ start, balanced: true, requests: 3_000, limitMs: 60_000 });
+  expect(tally).toEqual({ sent: tally.sent, got: tally.sent, lost: {}, refused: 0, again: 0, slowestMs: expect.any(Number) });
+  expect(tally.sent).toBeGreaterThanOrEqual(3_000);
+  expect(code).toBe(0);
+}, 120_000);
+
+test("Without one at most one request is lost, and those after the end are refused", async () => {
+  const { tally, code } = await drain({ start, balanced: false, requests: 3_000, limitMs: 60_000 });
+  expect(lostOf(tally)).toBeLessThanOrEqual(1);
+  expect(tally.got).toBe(tally.sent - lostOf(tally));
+  expect(tally.refused).toBeGreaterThanOrEqual(1);
+  expect(code).toBe(0);
+}, 120_000);
