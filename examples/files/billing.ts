@@ -1,5 +1,5 @@
 import { defineFeature, type Query } from "keelson";
-import { z } from "zod";
+import * as z from "zod";
 
 const planInput = z.object({});
 const planOutput = z.object({ plan: z.enum(["free", "pro"]) });

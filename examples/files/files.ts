@@ -12,7 +12,7 @@ import {
   resolveConfigOrParam,
   ValidationError,
 } from "keelson";
-import { z } from "zod";
+import * as z from "zod";
 import { declareConfig } from "./config.ts";
 import { presignDownload } from "./storage.ts";
 

@@ -1,14 +1,22 @@
-import { lambdaHandler, lambdaHttp, lambdaQueue, lambdaSweep } from "keelson/lambda";
+import { lambdaHandler, lambdaHttp, lambdaQueue, lambdaStream, lambdaSweep } from "keelson/lambda";
 import { server } from "./server.ts";
 
 /** One function for all routes. */
 export const http = lambdaHttp(server);
 
-/** One function for one handler. */
+/** Or one function for each handler: each with permissions, memory and alarms of its own. */
+export const createFile = lambdaHandler(server, "files.file.create");
+export const listFiles = lambdaHandler(server, "files.file.list");
+export const quota = lambdaHandler(server, "files.file.quota");
+export const showFile = lambdaHandler(server, "files.file.show");
 export const downloadUrl = lambdaHandler(server, "files.file.download-url");
+export const deleteFile = lambdaHandler(server, "files.file.delete");
 
 /** Batches of events and jobs, from the queues of either. */
 export const queue = lambdaQueue(server);
 
-/** For a schedule: dispatches what other functions have left in the outbox. */
+/** The stream of the outbox: dispatches at once what other functions have left in it. */
+export const stream = lambdaStream(server);
+
+/** For a schedule: dispatches what the stream has given up. */
 export const sweep = lambdaSweep(server);

@@ -1,0 +1,100 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect, createServer } from "node:net";
+import { expect } from "vitest";
+import type { Deployed } from "./package.ts";
+
+/** A packaged function in Lambda's own runtime. */
+export interface EmulatedFunction {
+  /** Its answer; an error that it throws is an answer too, with `errorMessage`. */
+  invoke(event: unknown): Promise<Record<string, unknown>>;
+  /** The log records so far. */
+  readonly logs: readonly Record<string, unknown>[];
+  /** All that it and the emulator printed. */
+  text(): string;
+  stop(): Promise<void>;
+}
+
+/** Starts a function as AWS starts it: the archive's handler in Lambda's runtime, told what the stack tells it. */
+export async function startFunction(
+  { emulator, runtime, task, variables }: Deployed,
+  name: string,
+  { timeoutSeconds = 20, env = {} }: { readonly timeoutSeconds?: number; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<EmulatedFunction> {
+  const [port, apiPort] = [await freePort(), await freePort()];
+  const addresses = [
+    "--runtime-interface-emulator-address",
+    `127.0.0.1:${port}`,
+    "--runtime-api-address",
+    `127.0.0.1:${apiPort}`,
+  ];
+  const child = spawn(emulator, [...addresses, process.execPath, runtime, `infra/dist/lambda.${name}`], {
+    cwd: task,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: true,
+    env: {
+      ...variables,
+      NODE_ENV: "production",
+      LAMBDA_TASK_ROOT: task,
+      AWS_LAMBDA_FUNCTION_NAME: name,
+      AWS_LAMBDA_FUNCTION_TIMEOUT: String(timeoutSeconds),
+      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: "512",
+      ...env,
+    },
+  });
+  const ended = once(child, "exit");
+  const logs: Record<string, unknown>[] = [];
+  let text = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    let rest = "";
+    stream.on("data", (chunk: Buffer) => {
+      text += chunk.toString();
+      const lines = (rest + chunk.toString()).split("\n");
+      rest = lines.pop() ?? "";
+      logs.push(...lines.filter((line) => line.startsWith('{"')).map((line) => JSON.parse(line) as Record<string, unknown>));
+    });
+  }
+  await expect.poll(() => isListening(port), { timeout: 20_000, message: `the emulator of ${name} listens` }).toBe(true);
+  // The emulator takes one invocation at a time, and breaks off with a second.
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    logs,
+    text: () => text,
+    invoke: (event) => {
+      const invoked = last.then(async () => {
+        const response = await fetch(`http://127.0.0.1:${port}/2015-03-31/functions/function/invocations`, {
+          method: "POST",
+          body: JSON.stringify(event),
+        });
+        const answer = await response.text();
+        try {
+          return JSON.parse(answer) as Record<string, unknown>;
+        } catch {
+          throw new Error(`${name} answered ${JSON.stringify(answer)}\n${text}`);
+        }
+      });
+      last = invoked.catch(() => undefined);
+      return invoked;
+    },
+    stop: async () => {
+      // Its group: the runtime is a child of the emulator.
+      if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, "SIGKILL");
+      await ended;
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { readonly port: number }; // safe: it listens on a port
+  server.close();
+  return port;
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => resolve(false));
+    socket.once("connect", () => socket.destroy());
+  });
+}

@@ -1,0 +1,419 @@
+import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { promisify } from "node:util";
+import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
+import { type Message, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { signToken } from "../../src/identity/token.ts";
+import { type EmulatedFunction, startFunction } from "./emulated-function.ts";
+import { type Ask, triggers } from "./http-events.ts";
+import { packaged, type Resource, root } from "./package.ts";
+import { type RecordedCalls, recordCalls } from "./recorded-calls.ts";
+
+const run = promisify(execFile);
+const deployed = inject("deployed");
+const { endpoint, prefix, resources, variables } = deployed;
+const account = { endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
+const [dynamodb, sqs] = [new DynamoDBClient(account), new SQSClient(account)];
+const secret = "a secret of the tests, at least 32 bytes";
+const started = new Map<string, { readonly lambda: EmulatedFunction; readonly calls: RecordedCalls }>();
+let authorization = "";
+
+beforeAll(async () => {
+  const ring = `${variables["FILES_PARAMETERS"]}/key-ring`;
+  await run(process.execPath, ["src/cli/main.ts", "key-ring", "create", "--parameter", ring], {
+    cwd: root,
+    env: { ...process.env, ...variables },
+  });
+  const token = await signToken(
+    { secret, userId: "ann", tenantId: "acme", roles: ["admin", "systemAdmin"] },
+    { now: () => Date.now() },
+  );
+  authorization = `Bearer ${token}`;
+});
+afterAll(async () => {
+  for (const { lambda, calls } of started.values()) {
+    await lambda.stop();
+    await calls.close();
+  }
+  dynamodb.destroy();
+  sqs.destroy();
+});
+
+describe("one function for all routes", () => {
+  test.each(Object.entries(triggers))("answers %s", async (_name, eventOf) => {
+    const requestId = randomUUID();
+    const body = { name: "a.txt", sizeMb: 1 };
+    const answer = await http(
+      await functionNamed("http"),
+      { method: "POST", path: "/files", body, headers: { "x-request-id": requestId } },
+      eventOf,
+    );
+
+    expect(answer).toMatchObject({ statusCode: 201, body: { name: "a.txt", sizeMb: 1, id: expect.any(String) } });
+    expect(headerOf(answer, "x-request-id")).toBe(requestId);
+  });
+
+  test("a write that is sent again is answered again, by another process as well", async () => {
+    const ask: Ask = {
+      method: "POST",
+      path: "/files",
+      body: { name: "once.txt", sizeMb: 2 },
+      headers: { "idempotency-key": `"${randomUUID()}"` },
+    };
+    const first = await http(await functionNamed("http"), ask);
+    const again = await http(await functionNamed("http"), ask);
+    const elsewhere = await http(await functionNamed("createFile"), ask);
+
+    expect(first.statusCode).toBe(201);
+    for (const repeat of [again, elsewhere]) {
+      expect([repeat.statusCode, repeat.body, headerOf(repeat, "idempotent-replayed")]).toEqual([201, first.body, "true"]);
+    }
+  });
+
+  test("configuration comes from SSM, and what is set from DynamoDB", async () => {
+    const path = "/config/files:config:signed-url-expiry-seconds";
+    const lambda = await functionNamed("operate");
+    expect(await http(lambda, { path })).toMatchObject({ body: { value: 900, source: "app-override" } });
+
+    const set = await http(lambda, {
+      method: "PUT",
+      path,
+      body: { value: 120 },
+      headers: { "idempotency-key": `"${randomUUID()}"` },
+    });
+    expect(set).toMatchObject({ statusCode: 200, body: { value: 120, source: "tenant-row" } });
+    expect(await http(lambda, { path: `${path}/history` })).toMatchObject({ body: { items: [{ value: 120 }] } });
+    const { body } = await http(await functionNamed("downloadUrl"), { path: "/files/7/download-url" });
+    expect(body).toMatchObject({ expiresSeconds: 120, url: expect.stringContaining("X-Amz-Expires=120") });
+  });
+
+  test("a secret is sealed with the key ring of SSM", async () => {
+    const path = "/config/files:config:webhook-secret";
+    const lambda = await functionNamed("operate");
+    const set = await http(lambda, { method: "PUT", path, body: { value: "whsec_dGVzdA==" } });
+    expect(set).toMatchObject({ statusCode: 200, body: { source: "tenant-row" } });
+
+    const { body } = await http(lambda, { path });
+    expect(body).toMatchObject({ levels: [{ source: "tenant-row", isSet: true, active: true }, {}, {}, {}] });
+    expect(JSON.stringify([set, body])).not.toContain("whsec_");
+  });
+
+  test("what a client does wrong is answered, and logged", async () => {
+    const lambda = await functionNamed("http");
+    expect(await http(lambda, { path: "/files/none" })).toMatchObject({ statusCode: 404, body: { error: "not_found" } });
+    const failed = await http(lambda, { method: "POST", path: "/files", body: { name: "", sizeMb: 1 } });
+    expect(failed).toMatchObject({ statusCode: 422, body: { error: "validation_error" } });
+    expect(lambda.logs).toContainEqual(expect.objectContaining({ msg: "request.failed", error: "not_found" }));
+  });
+
+  test("without a store that answers it says so itself, before its time is over", async () => {
+    const calls = await recordCalls(endpoint);
+    calls.hang();
+    const lambda = await startFunction(deployed, "http", {
+      timeoutSeconds: 3,
+      env: { AWS_ENDPOINT_URL: calls.endpoint, KEELSON_AUTH_SECRET: secret, FILES_PARAMETERS: "" },
+    });
+    try {
+      const answer = await http(lambda, { path: "/files" });
+
+      expect(answer).toMatchObject({ statusCode: 504, body: { error: "timeout" } });
+      expect(headerOf(answer, "x-request-id")).toEqual(expect.any(String));
+      await expect.poll(() => lambda.logs).toContainEqual(expect.objectContaining({ msg: "handler.abandoned" }));
+    } finally {
+      await lambda.stop();
+      await calls.close();
+    }
+  });
+});
+
+test("functions for one handler each answer their routes, and no other", async () => {
+  const created = await http(await functionNamed("createFile"), {
+    method: "POST",
+    path: "/files",
+    body: { name: "each.txt", sizeMb: 3 },
+  });
+  // Safe: the output of files.file.create.
+  const { id } = created.body as { id: string };
+
+  expect(await http(await functionNamed("showFile"), { path: `/files/${id}` })).toMatchObject({ statusCode: 200, body: { id } });
+  expect(await http(await functionNamed("listFiles"), { path: "/files" })).toMatchObject({ statusCode: 200 });
+  expect(await http(await functionNamed("quota"), { path: "/files/quota" })).toMatchObject({ body: { storageQuotaMb: 5_000 } });
+  const deletion = { method: "DELETE", path: `/files/${id}`, headers: { "idempotency-key": `"${randomUUID()}"` } };
+  expect(await http(await functionNamed("deleteFile"), deletion)).toMatchObject({ statusCode: 204 });
+  expect(await http(await functionNamed("showFile"), { path: `/files/${id}` })).toMatchObject({ statusCode: 404 });
+  expect(await http(await functionNamed("showFile"), { path: "/config" })).toMatchObject({ statusCode: 404 });
+});
+
+describe("the function for queues", () => {
+  test("answers with the messages that have to come again", async () => {
+    const { id } = (await createdFile("batch.txt")).body as { id: string }; // safe: the output of files.file.create
+    const [good] = await received("events", ({ Body = "" }) => Body.includes(id));
+    await sqs.send(new SendMessageCommand({ QueueUrl: queueUrl("events"), MessageBody: eventOf("file.unknown", {}) }));
+    const [later] = await received("events", ({ Body = "" }) => Body.includes("file.unknown"));
+    const lambda = await functionNamed("queue");
+
+    expect(await lambda.invoke({ Records: [recordOf(good, "events"), recordOf(later, "events")] })).toEqual({
+      batchItemFailures: [{ itemIdentifier: later?.MessageId }],
+    });
+    const [job] = await received("jobs.fifo", ({ Body = "" }) => Body.includes(id));
+    expect(await lambda.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({ batchItemFailures: [] });
+    const [message] = await received("jobs.fifo", ({ Body = "" }) => Body.includes(id));
+    expect(await lambda.invoke({ Records: [recordOf(message, "jobs.fifo")] })).toEqual({ batchItemFailures: [] });
+    expect(lambda.logs).toContainEqual(
+      expect.objectContaining({ msg: "delivery.message", message: { text: "the file was scanned", file: id } }),
+    );
+  });
+
+  test.each(["events", "jobs.fifo"])("buries what can never be done, of the queue %s", async (queue) => {
+    const text = `no JSON at all ${randomUUID()}`;
+    const ordered = queue.endsWith(".fifo") ? { MessageGroupId: "a", MessageDeduplicationId: randomUUID() } : {};
+    await sqs.send(new SendMessageCommand({ QueueUrl: queueUrl(queue), MessageBody: text, ...ordered }));
+    const [message] = await received(queue, ({ Body }) => Body === text);
+
+    expect(await (await functionNamed("queue")).invoke({ Records: [recordOf(message, queue)] })).toEqual({
+      batchItemFailures: [],
+    });
+    const dead = queue.replace(/^(\w+)/, "$1-dead");
+    expect(await received(dead, ({ Body }) => Body === text)).toHaveLength(1);
+  });
+});
+
+test("the function for the stream dispatches what is left in the outbox", async () => {
+  const key = await leftInOutbox(0);
+  const lambda = await functionNamed("stream");
+  const record = {
+    eventSource: "aws:dynamodb",
+    eventSourceARN: `arn:aws:dynamodb:us-east-1:000000000000:table/${prefix}-outbox/stream/2026`,
+    eventName: "INSERT",
+    dynamodb: { Keys: { pk: { S: key.pk }, sk: { S: key.sk } }, SequenceNumber: "1" },
+  };
+
+  expect(await lambda.invoke({ Records: [record] })).toEqual({ batchItemFailures: [] });
+  expect(await isInOutbox(key)).toBe(false);
+  expect(await received("events", ({ Body = "" }) => Body.includes(key.eventId))).toHaveLength(1);
+});
+
+test("the function for a schedule dispatches what is older", async () => {
+  const key = await leftInOutbox(60_000);
+
+  expect(await (await functionNamed("sweep")).invoke({})).toEqual({ dispatched: 1, left: 0 });
+  expect(await isInOutbox(key)).toBe(false);
+});
+
+// The last of them: from now on no file can be changed.
+test("an error is logged under the name of its class, although the bundle is minified", async () => {
+  const path = "/config/files:config:maintenance-mode";
+  const set = await http(await functionNamed("operate"), { method: "PUT", path, body: { value: true, scope: "system" } });
+  expect(set.statusCode).toBe(200);
+  await expect.poll(async () => (await createdFile("refused.txt")).statusCode, { timeout: 30_000 }).toBe(503); // rows are cached
+
+  expect((await functionNamed("http")).logs).toContainEqual(
+    expect.objectContaining({ status: 503, stack: expect.stringMatching(/^PipelineError: Files cannot be changed/) }),
+  );
+});
+
+// What a run does not come across: why it is granted all the same.
+const onlySometimes: Readonly<Record<string, string>> = {
+  "dynamodb:UpdateItem once": "renews the lease of a handler that takes longer than 10 s",
+  "dynamodb:GetItem once": "reads a twin's claim, or the parts of a large answer",
+  "dynamodb:DeleteItem once": "releases the claim of a handler that fails",
+  "ssm:GetParametersByPath config/*": "IAM takes a path for the path itself, or for what is below it",
+  "dynamodb:BatchGetItem config": "`ctx.config` of a consumer, and the secret of a webhook",
+  "sqs:ChangeMessageVisibility jobs.fifo": "hides a job that failed, for a while",
+};
+
+describe("the role of each function", () => {
+  const roles = ["createFile", "listFiles", "downloadUrl", "deleteFile", "operate", "queue", "stream", "sweep"];
+
+  test.each(roles)("%s: every call is allowed, and what is allowed is needed", (name) => {
+    const granted = grantedTo(name);
+    const needed = neededBy(name === "listFiles" ? ["listFiles", "quota", "showFile"] : [name]);
+
+    expect(needed.filter((permission) => !granted.some((grant) => covers(grant, permission)))).toEqual([]);
+    expect(withoutNeed(granted, needed)).toEqual([]);
+  });
+
+  test("that for all routes has what those for one route have", async () => {
+    const { resources: one } = await packaged("--stage", prefix.replace("keelson-files-", ""));
+    const granted = grantsOf(one, "HttpRole");
+    const needed = neededBy(["http", "createFile", "listFiles", "quota", "showFile", "downloadUrl", "deleteFile", "operate"]);
+
+    expect(needed.length).toBeGreaterThan(12);
+    expect(needed.filter((permission) => !granted.some((grant) => covers(grant, permission)))).toEqual([]);
+    expect(withoutNeed(granted, needed)).toEqual([]);
+  });
+
+  /** What the calls of these functions need. */
+  function neededBy(names: readonly string[]): string[] {
+    const calls = names.map((name) => started.get(name)?.calls);
+    expect([names, calls.map((recorded) => [...(recorded?.unknown ?? ["was not run"])])]).toEqual([names, names.map(() => [])]);
+    return calls.flatMap((recorded) => [...(recorded?.permissions ?? [])]);
+  }
+
+  /** What is granted, and neither needed by a call, nor by what happens only sometimes, nor by Lambda. */
+  function withoutNeed(granted: readonly string[], needed: readonly string[]): string[] {
+    return granted
+      .filter((grant) => !needed.some((permission) => covers(grant, permission)))
+      .map(short)
+      .filter((grant) => !(grant in onlySometimes) && !isThePlatforms(grant));
+  }
+});
+
+/** What Lambda itself does in the name of a function, and what a presigned URL lets its holder do. */
+function isThePlatforms(grant: string): boolean {
+  return (
+    /^logs:|^dynamodb:(DescribeStream|GetRecords|GetShardIterator|ListStreams) |^sqs:(ReceiveMessage|DeleteMessage) /.test(
+      grant,
+    ) || grant.startsWith("s3:GetObject")
+  );
+}
+
+/** `dynamodb:PutItem once`, whatever the stage. */
+function short(grant: string): string {
+  return grant.replace(/ .*?[/-]((?:[a-z]+)(?:\.fifo|\/\*)?)$/, " $1");
+}
+
+function covers(grant: string, permission: string): boolean {
+  return grant.endsWith("*") ? permission.startsWith(grant.slice(0, -1)) : grant === permission;
+}
+
+function grantedTo(name: string): string[] {
+  const handler = name === "operate" ? "http" : name;
+  const role = resources[`${handler.charAt(0).toUpperCase()}${handler.slice(1)}LambdaFunction`]?.Properties["Role"];
+  // Safe: `role` of serverless.yml is the name of one.
+  return grantsOf(resources, (role as { readonly "Fn::GetAtt": readonly string[] })["Fn::GetAtt"][0] ?? "");
+}
+
+/** The statements of a role as `<action> <resource>`. */
+function grantsOf(all: Readonly<Record<string, Resource>>, role: string): string[] {
+  // Safe: it is written in infra/roles-*.yml.
+  const policies = (all[role]?.Properties["Policies"] ?? []) as readonly Policy[];
+  return policies
+    .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
+    .flatMap(({ Action, Resource }) =>
+      [Action].flat().flatMap((action) => [Resource].flat().map((resource) => `${action} ${nameOf(all, resource)}`)),
+    );
+}
+
+interface Policy {
+  readonly PolicyDocument: { readonly Statement: readonly { readonly Action: string | string[]; readonly Resource: unknown }[] };
+}
+
+/** A resource as calls name it. */
+function nameOf(all: Readonly<Record<string, Resource>>, resource: unknown): string {
+  const { "Fn::GetAtt": [logical = ""] = [], "Fn::Sub": text = "" } = resource as {
+    readonly "Fn::GetAtt"?: readonly string[];
+    readonly "Fn::Sub"?: string;
+  }; // safe: infra/ has no other functions in statements
+  if (text !== "") return text.replace(/^.*:parameter/, "parameter");
+  const { Type, Properties = {} } = all[logical] ?? {};
+  if (Type === "AWS::DynamoDB::Table") return `table/${String(Properties["TableName"])}`;
+  if (Type === "AWS::SQS::Queue") return `queue/${String(Properties["QueueName"])}`;
+  if (Type === "AWS::Events::EventBus") return `event-bus/${String(Properties["Name"])}`;
+  return logical;
+}
+
+interface Answer {
+  readonly statusCode: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly multiValueHeaders?: Readonly<Record<string, readonly string[]>>;
+  readonly body: unknown;
+}
+
+/** Invokes a function with a request of ann's, and gives its answer with the body parsed. */
+async function http(
+  lambda: EmulatedFunction,
+  { headers = {}, ...ask }: Ask,
+  eventOf: (ask: Ask) => object = triggers["an HTTP API"],
+): Promise<Answer> {
+  const answer = await lambda.invoke(eventOf({ ...ask, headers: { authorization, ...headers } }));
+  if (typeof answer["statusCode"] !== "number") throw new Error(`no answer: ${JSON.stringify(answer)}\n${lambda.text()}`);
+  const { body } = answer;
+  // Safe: it was just looked at.
+  return { ...answer, body: typeof body === "string" && body !== "" ? JSON.parse(body) : undefined } as unknown as Answer;
+}
+
+function headerOf({ headers = {}, multiValueHeaders = {} }: Answer, name: string): string | undefined {
+  return headers[name] ?? multiValueHeaders[name]?.[0];
+}
+
+/** A function that runs already, or is started, with its calls recorded; `operate` is that for routes without one of their own. */
+async function functionNamed(name: string): Promise<EmulatedFunction> {
+  const found = started.get(name);
+  if (found !== undefined) return found.lambda;
+  const calls = await recordCalls(endpoint);
+  const handler = name === "operate" ? "http" : name;
+  const lambda = await startFunction(deployed, handler, {
+    env: { AWS_ENDPOINT_URL: calls.endpoint, KEELSON_AUTH_SECRET: secret },
+  });
+  started.set(name, { lambda, calls });
+  return lambda;
+}
+
+async function createdFile(name: string): Promise<Answer> {
+  return http(await functionNamed("http"), { method: "POST", path: "/files", body: { name, sizeMb: 1 } });
+}
+
+function queueUrl(queue: string): string {
+  return `${endpoint}/000000000000/${prefix}-${queue}`;
+}
+
+/** The first messages of a queue that fit; what else comes is hidden for a while, as for any other consumer. */
+async function received(queue: string, fits: (message: Message) => boolean): Promise<Message[]> {
+  const found: Message[] = [];
+  await expect
+    .poll(
+      async () => {
+        const { Messages = [] } = await sqs.send(
+          new ReceiveMessageCommand({
+            QueueUrl: queueUrl(queue),
+            MaxNumberOfMessages: 10,
+            MessageSystemAttributeNames: ["All"],
+          }),
+        );
+        found.push(...Messages.filter(fits));
+        return found.length;
+      },
+      { timeout: 30_000, message: `a message in ${queue}` },
+    )
+    .toBeGreaterThan(0);
+  return found;
+}
+
+/** A message as Lambda's poller hands it over. */
+function recordOf({ MessageId, Body, ReceiptHandle, Attributes }: Message = {}, queue: string): object {
+  return {
+    messageId: MessageId,
+    body: Body,
+    receiptHandle: ReceiptHandle,
+    attributes: Attributes,
+    messageAttributes: {},
+    eventSource: "aws:sqs",
+    eventSourceARN: `arn:aws:sqs:us-east-1:000000000000:${prefix}-${queue}`,
+    awsRegion: "us-east-1",
+  };
+}
+
+function eventOf(type: string, payload: object, eventId: string = randomUUID()): string {
+  const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
+  return JSON.stringify({ kind: "shared", type, eventId, payload: { ...payload, requestId: "r1" }, ...cause });
+}
+
+/** A row that nobody has dispatched. */
+async function leftInOutbox(ageMs: number) {
+  const eventId = randomUUID();
+  const key = { pk: "shard#3", sk: `${String(Date.now() - ageMs).padStart(15, "0")}#${eventId}`, eventId };
+  const envelope = eventOf("file.created", { id: "gone", sizeMb: 1 }, eventId);
+  const item = { ...key, type: "file.created", envelope };
+  const Item = Object.fromEntries(Object.entries(item).map(([name, S]) => [name, { S }]));
+  await dynamodb.send(new PutItemCommand({ TableName: `${prefix}-outbox`, Item }));
+  return key;
+}
+
+async function isInOutbox({ pk, sk }: { readonly pk: string; readonly sk: string }): Promise<boolean> {
+  const Key = { pk: { S: pk }, sk: { S: sk } };
+  return (
+    (await dynamodb.send(new GetItemCommand({ TableName: `${prefix}-outbox`, Key, ConsistentRead: true }))).Item !== undefined
+  );
+}

@@ -1,0 +1,54 @@
+// For all files of tests: a LocalStack, given or started here; in it the packaged stack of a stage of its own; the archive,
+// unpacked; Lambda's emulator and runtime; MiniStack.
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { deployToLocalStack, packagedTemplate } from "../../scripts/deploy-localstack.mjs";
+import { getLocalStack } from "../../scripts/localstack/run.mjs";
+import { installMiniStack, installRuntime } from "../../scripts/package-emulator.mjs";
+
+const root = join(import.meta.dirname, "../..");
+const say = (line) => console.log(`deploy: ${line}`);
+let localStack;
+let directory;
+
+export async function setup(project) {
+  try {
+    await prepare(project);
+  } catch (error) {
+    await teardown(); // nobody else would
+    throw error;
+  }
+}
+
+async function prepare(project) {
+  const programs = { ...installRuntime(say), miniStack: installMiniStack(say) };
+  const interruption = new AbortController();
+  localStack = await getLocalStack({ signal: interruption.signal }, say);
+  directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
+  // One name a run: a LocalStack that is given has those of earlier runs.
+  const stage = `run${Date.now().toString(36).slice(-6)}`;
+  run(process.execPath, ["scripts/package.mjs", "--package", directory, "--stage", stage, "--param", "shape=each"]);
+  run("python3", ["-m", "zipfile", "-e", join(directory, "keelson-files.zip"), join(directory, "task")]);
+  const template = packagedTemplate(directory);
+  const variables = await deployToLocalStack(localStack.endpoint, say, template);
+  project.provide("deployed", {
+    endpoint: localStack.endpoint,
+    prefix: `keelson-files-${stage}`,
+    variables,
+    resources: template.Resources,
+    task: join(directory, "task"),
+    ...programs,
+  });
+}
+
+export async function teardown() {
+  await localStack?.stop();
+  if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+}
+
+function run(command, args) {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: "utf8" });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")} failed: ${stdout}${stderr}`);
+}

@@ -1,0 +1,74 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    deployed: Deployed;
+  }
+}
+
+const run = promisify(execFile);
+
+/** The root of the repository. */
+export const root = join(import.meta.dirname, "../..");
+
+/** A resource of a template. Its properties are looked at one by one. */
+export interface Resource {
+  readonly Type: string;
+  readonly DeletionPolicy?: string;
+  readonly Properties: Readonly<Record<string, unknown>>;
+}
+
+/** What `localstack.setup.mjs` has made for all tests. */
+export interface Deployed {
+  readonly endpoint: string;
+  /** What the names in the stack begin with. */
+  readonly prefix: string;
+  /** What the functions are told, and where LocalStack is. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** The packaged ones, those that LocalStack lacks included. */
+  readonly resources: Readonly<Record<string, Resource>>;
+  /** Where the archive is unpacked. */
+  readonly task: string;
+  /** Lambda's emulator, a program. */
+  readonly emulator: string;
+  /** Lambda's runtime, a module. */
+  readonly runtime: string;
+  /** The server of MiniStack, a program. */
+  readonly miniStack: string;
+}
+
+/** What `npm run package` has made. */
+export interface Package {
+  readonly resources: Readonly<Record<string, Resource>>;
+  /** The names of the files in the archive, and whatever else stands there as text. */
+  readonly archive: string;
+  /** What it printed. */
+  readonly printed: string;
+}
+
+/** Packages the sample as `npm run package -- <args>` does. */
+export async function packaged(...args: readonly string[]): Promise<Package> {
+  const directory = mkdtempSync(join(tmpdir(), "keelson-package-"));
+  const { stdout } = await run(process.execPath, ["scripts/package.mjs", "--package", directory, ...args], {
+    cwd: root,
+    env: withoutAccount(),
+  });
+  const text = readFileSync(join(directory, "cloudformation-template-update-stack.json"), "utf8");
+  // Safe: osls has written a template.
+  const { Resources } = JSON.parse(text) as { Resources: Record<string, Resource> };
+  return { resources: Resources, archive: readFileSync(join(directory, "keelson-files.zip"), "latin1"), printed: stdout };
+}
+
+/** The resources of a type, by their logical names. */
+export function ofType({ resources }: Package, type: string): [name: string, resource: Resource][] {
+  return Object.entries(resources).filter(([, resource]) => resource.Type === type);
+}
+
+/** An environment without credentials, endpoint or region: packaging needs none. */
+function withoutAccount(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("AWS_")));
+}

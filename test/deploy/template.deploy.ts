@@ -1,0 +1,143 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import * as functions from "../../examples/files/lambda.ts";
+import { server } from "../../examples/files/server.ts";
+import { ofType, type Package, packaged, type Resource, root } from "./package.ts";
+
+interface Statement {
+  readonly Sid?: string;
+  readonly Action: string | readonly string[];
+  readonly Resource: unknown;
+}
+
+describe.each([
+  ["one function for all routes", [], { count: 4, runtime: "nodejs24.x", architecture: "arm64" }],
+  [
+    "one function for each handler, in production",
+    ["--stage", "prod", ..."shape=each runtime=nodejs22.x architecture=x86_64".split(" ").flatMap((text) => ["--param", text])],
+    { count: 10, runtime: "nodejs22.x", architecture: "x86_64" },
+  ],
+])("packaged as %s", (_name, args, { count, runtime, architecture }) => {
+  let made: Package;
+  beforeAll(async () => {
+    made = await packaged(...args);
+  });
+
+  test("each function is one that the module exports, with a log group that does not keep lines for ever", () => {
+    const lambdas = ofType(made, "AWS::Lambda::Function");
+    expect(lambdas.length).toBe(count);
+    for (const [name, { Properties }] of lambdas) {
+      const handler = String(Properties["Handler"]);
+      expect([name, handler]).toEqual([name, expect.stringMatching(/^infra\/dist\/lambda\.\w+$/)]);
+      expect([name, Properties["Runtime"], Properties["Architectures"]]).toEqual([name, runtime, [architecture]]);
+      expect(Object.keys(functions)).toContain(handler.replace("infra/dist/lambda.", ""));
+      const group = made.resources[name.replace("LambdaFunction", "LogGroup")];
+      expect([name, group?.Properties["RetentionInDays"]]).toEqual([name, expect.any(Number)]);
+    }
+  });
+
+  test("each function is told the table of every declaration, the bus and the queues", () => {
+    const names = ["config", "once", "outbox", ...server.registry.tables.keys()].map(
+      (name) => `KEELSON_TABLE_${name.toUpperCase()}`,
+    );
+    for (const [, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
+      expect(Properties["Environment"]).toEqual({
+        Variables: expect.objectContaining({
+          ...Object.fromEntries(names.map((name) => [name, { Ref: expect.stringMatching(/Table$/) }])),
+          KEELSON_EVENT_BUS: { Ref: "EventBus" },
+          KEELSON_EVENT_QUEUE: { Ref: "EventQueue" },
+          KEELSON_JOB_QUEUE: { Ref: "JobQueue" },
+        }),
+      });
+    }
+  });
+
+  test("no role may do anything on everything, and none is assumed by anybody but Lambda", () => {
+    const roles = ofType(made, "AWS::IAM::Role");
+    expect(roles.length).toBeGreaterThan(3);
+    for (const [name, role] of roles) {
+      for (const { Sid, Action, Resource } of statementsOf(role)) {
+        expect([name, Sid, [Action].flat().filter((action) => action.includes("*"))]).toEqual([name, expect.any(String), []]);
+        // What it is on is one resource, or what lies below a path.
+        expect([name, Sid, JSON.stringify(Resource)]).toEqual([name, Sid, expect.not.stringMatching(/"\*"|:\*"|:table\/\*/)]);
+      }
+      expect(role.Properties["AssumeRolePolicyDocument"]).toMatchObject({
+        Statement: [{ Principal: { Service: "lambda.amazonaws.com" } }],
+      });
+    }
+  });
+
+  test("every batch is answered with what has to come again", () => {
+    const mappings = ofType(made, "AWS::Lambda::EventSourceMapping");
+    expect(mappings.length).toBe(3);
+    for (const [, { Properties }] of mappings) expect(Properties["FunctionResponseTypes"]).toEqual(["ReportBatchItemFailures"]);
+  });
+
+  test("a message is hidden six times as long as its function may take", () => {
+    const timeoutSeconds = Number(made.resources["QueueLambdaFunction"]?.Properties["Timeout"]);
+    for (const name of ["EventQueue", "JobQueue"]) {
+      expect(made.resources[name]?.Properties["VisibilityTimeout"]).toBeGreaterThanOrEqual(6 * timeoutSeconds);
+    }
+  });
+
+  test("nobody reads payloads in the stream of the outbox", () => {
+    expect(made.resources["OutboxTable"]?.Properties["StreamSpecification"]).toEqual({ StreamViewType: "KEYS_ONLY" });
+  });
+
+  test("the archive holds the bundle without its maps, and nothing of this machine", () => {
+    expect(made.archive).toContain("infra/dist/lambda.mjs");
+    expect(made.archive).not.toMatch(/\.map|\.env|\.keelson|development-secret|node_modules/);
+  });
+
+  test("the tables of a stage in production are kept, the others go with the stack", () => {
+    const isKept = args.includes("prod");
+    for (const name of ["ConfigTable", "OutboxTable", "FilesTable"]) {
+      expect(made.resources[name]).toMatchObject({
+        DeletionPolicy: isKept ? "Retain" : "Delete",
+        Properties: {
+          DeletionProtectionEnabled: isKept,
+          PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
+          TableName: expect.stringMatching(isKept ? /^keelson-files-prod-/ : /^keelson-files-dev-/),
+        },
+      });
+    }
+  });
+
+  test("every route of the sample's handlers is one of the API, or all are one", () => {
+    const routes = ofType(made, "AWS::ApiGatewayV2::Route").map(([, { Properties }]) => String(Properties["RouteKey"]));
+    const declared = [...server.registry.handlers.values()].flatMap(({ name, route }) =>
+      name.startsWith("files.") && route !== undefined ? [route.replaceAll(/:(\w+)/g, "{$1}")] : [],
+    );
+
+    expect(declared.length).toBe(6);
+    expect(routes.sort()).toEqual([...(count === 4 ? [] : declared), "$default"].sort());
+  });
+
+  test("the sizes of the bundle are printed", () => {
+    expect(made.printed).toMatch(/read at start, without SDK and zod: \d+ KB/);
+  });
+});
+
+test.each([
+  ["statements.yml", /^(?!assumedByLambda)\w+:/],
+  ["roles-one.yml", /^ +- Sid:/],
+  ["roles-each.yml", /^ +- Sid:/],
+  ["roles-messages.yml", /^ +- Sid:/],
+])("beside each statement of %s stands what needs it", (file, begins) => {
+  const lines = readFileSync(join(root, "infra", file), "utf8").split("\n");
+  const statements = lines.flatMap((line, index) => (begins.test(line) ? [[line, lines[index - 1]?.trim()]] : []));
+
+  expect(statements.length).toBeGreaterThan(2);
+  for (const statement of statements) expect(statement).toEqual([statement[0], expect.stringMatching(/^# ./)]);
+});
+
+test("a mistake in serverless.yml fails the packaging", async () => {
+  await expect(packaged("--param", "runtime=nodejs99.x")).rejects.toThrow(/runtime/);
+});
+
+function statementsOf({ Properties }: Resource): readonly Statement[] {
+  // Safe: a policy that is written in this repository.
+  const policies = Properties["Policies"] as readonly { readonly PolicyDocument: { readonly Statement: readonly Statement[] } }[];
+  return policies.flatMap(({ PolicyDocument }) => PolicyDocument.Statement);
+}
