@@ -13,7 +13,7 @@ import { type StartedProcess, signalGroup, startProcess } from "../support/proce
 import { root } from "./package.ts";
 
 const run = promisify(execFile);
-const { endpoint, prefix: untouched } = inject("deployed");
+const { endpoint, prefix: untouched, variables } = inject("deployed");
 const account = { endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
 const [dynamodb, sqs, eventBridge] = [new DynamoDBClient(account), new SQSClient(account), new EventBridgeClient(account)];
 const directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
@@ -74,6 +74,29 @@ test("an override of the stack's parameters counts", async () => {
   expect(await response.json()).toMatchObject({ value: 900, source: "app-override" });
 });
 
+test("keelson doctor misses the key ring alone, and what it says mends that", async () => {
+  const [from, to] = [untouched, prefix].map((name) => name.replace("keelson-files-", "")) as [string, string]; // safe: two of two
+  const env = Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value.replaceAll(from, to)]));
+  const keelson = (...args: readonly string[]) =>
+    // It exits with 1 where something is wrong, and says what.
+    run(process.execPath, ["src/cli/main.ts", ...args], { cwd: root, env: { ...process.env, ...env } }).catch(
+      (failed: { stdout: string }) => failed,
+    );
+  const failing = async () => {
+    const { stdout } = await keelson("doctor", "examples/files/server.ts", "--json");
+    // Safe: as it documents.
+    const { checks } = JSON.parse(stdout) as { checks: { name: string; status: string; fix: string[] }[] };
+    expect(checks.length).toBeGreaterThan(10);
+    return checks.filter(({ status }) => status === "fail");
+  };
+  const [missing, ...others] = await failing();
+  expect([missing?.name, others]).toEqual(["key ring /keelson-files/dev/key-ring", []]);
+  const [command = ""] = missing?.fix ?? [];
+  await keelson(...command.replace("npx keelson ", "").split(" "));
+
+  expect(await failing()).toEqual([]);
+});
+
 test("the stack is what the container makes where nothing is", async () => {
   // That of a stage where no container has run, which would mend a rule.
   process.env["KEELSON_TEST_ENDPOINT"] = endpoint;
@@ -82,18 +105,18 @@ test("the stack is what the container makes where nothing is", async () => {
     // Bus and queues are made for the first event.
     const ann = { id: "ann", tenantId: "acme" };
     expect((await app.fetch("/files", { body: { name: "b.txt", sizeMb: 1 }, as: ann })).status).toBe(201);
-    const variables = app.env;
+    const own = app.env;
     for (const name of tables) {
-      const own = await tableOf(String(variables[`KEELSON_TABLE_${name.toUpperCase()}`]));
-      expect([name, await tableOf(`${untouched}-${name}`)]).toEqual([name, own]);
+      const made = await tableOf(String(own[`KEELSON_TABLE_${name.toUpperCase()}`]));
+      expect([name, await tableOf(`${untouched}-${name}`)]).toEqual([name, made]);
     }
-    for (const [stacks, own] of [
-      [`${untouched}-events`, variables["KEELSON_EVENT_QUEUE"]],
-      [`${untouched}-jobs.fifo`, variables["KEELSON_JOB_QUEUE"]],
+    for (const [stacks, made] of [
+      [`${untouched}-events`, own["KEELSON_EVENT_QUEUE"]],
+      [`${untouched}-jobs.fifo`, own["KEELSON_JOB_QUEUE"]],
     ]) {
-      expect(await queueOf(String(stacks))).toEqual(await queueOf(String(own)));
+      expect(await queueOf(String(stacks))).toEqual(await queueOf(String(made)));
     }
-    expect(await rulesOf(untouched)).toEqual(await rulesOf(String(variables["KEELSON_EVENT_BUS"])));
+    expect(await rulesOf(untouched)).toEqual(await rulesOf(String(own["KEELSON_EVENT_BUS"])));
   } finally {
     await app.close();
   }
