@@ -76,8 +76,8 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   expect((await run(`remove ${of} --key first`)).err).toContain("the ring was changed less than five minutes ago");
   const rotated = await run(`rotate ${of}`);
   expect(rotated).toMatchObject({ code: 0, err: "" });
-  expect(rotated.out).toEqual([
-    expect.stringMatching(/^waiting \d+ s, until running servers know of the last change$/),
+  // Whether it has to wait once more depends on how long the commands before took.
+  expect(rotated.out.filter((line) => !line.startsWith("waiting "))).toEqual([
     expect.stringMatching(/^100 items of keelson-config: \d+ sealed anew$/),
     "120 items of keelson-config: 60 sealed anew",
     `keelson-config: 60 sealed anew with ${key}, 0 written meanwhile, 0 that do not open`,
