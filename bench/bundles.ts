@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { build, type Plugin } from "esbuild";
+import { build } from "esbuild";
 import { median, type Result, result, rounded } from "./measure.ts";
 
 const rounds = 25;
@@ -12,21 +12,18 @@ const rounds = 25;
 export async function bundleResults(env: Readonly<Record<string, string>>): Promise<Result[]> {
   const folder = mkdtempSync(join(tmpdir(), "keelson-bench-"));
   try {
-    await bundle("bundle-ours.ts", join(folder, "ours"), { mainFields: ["module", "main"], plugins: [builtins] });
-    // esbuild's default for Node: the packages' CommonJS, which asks for a `require`.
-    await bundle("bundle-peer.ts", join(folder, "peer"), {
-      banner: { js: 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);' },
-    });
+    await bundleOurs(join(folder, "ours"));
+    await bundlePeer(join(folder, "peer"));
     const file = (name: string, text: string) => {
       writeFileSync(join(folder, name), text);
       return join(folder, name);
     };
-    const importing = (name: string) => `import "./${name}/${name === "ours" ? "bundle-ours" : "bundle-peer"}.mjs";\n`;
+    const importing = (name: string) => `import "./${name}/app.mjs";\n`;
     const empty = file("empty.mjs", "");
     const imports = { ours: file("import-ours.mjs", importing("ours")), peer: file("import-peer.mjs", importing("peer")) };
     const answers = {
-      ours: file("value-ours.mjs", invoking("bundle-ours", "ours")),
-      peer: file("value-peer.mjs", invoking("bundle-peer", "peer")),
+      ours: file("value-ours.mjs", invoking("ours")),
+      peer: file("value-peer.mjs", invoking("peer")),
     };
     const started = await timed([empty, imports.ours, imports.peer], {});
     const [nothing = 0, ours = 0, peer = 0] = started.map(median);
@@ -40,29 +37,16 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
   }
 }
 
-/**
- * An `import` of a module of Node's own makes all of its lazy members, of `node:http` a whole HTTP client, which takes
- * 15 ms; asked for like this it makes none. The guide shows the same.
- */
-const builtins: Plugin = {
-  name: "builtins",
-  setup: (esbuild) => {
-    esbuild.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: "builtin" }));
-    esbuild.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
-    }));
-  },
-};
-
-function milliseconds(id: string, goal: string, ours: number, peer: number): Result {
-  return result({ id, goal, ours: rounded(ours, 1), peer: rounded(peer, 1), unit: "ms" });
+/** Bundles our handler as `app.mjs`, as `npm run package` does. */
+export async function bundleOurs(outdir: string): Promise<void> {
+  const { bundleFunctions } = await import(new URL("../scripts/bundle.mjs", import.meta.url).href);
+  await bundleFunctions({ entry: { app: new URL("bundle-ours.ts", import.meta.url).pathname }, outdir });
 }
 
-type Differences = Pick<Parameters<typeof build>[0], "mainFields" | "banner" | "plugins">;
-
-async function bundle(entry: string, outdir: string, differences: Differences): Promise<void> {
+/** Bundles the peer's as `app.mjs`, by esbuild's default for Node: the packages' CommonJS, which asks for a `require`. */
+export async function bundlePeer(outdir: string): Promise<void> {
   await build({
-    entryPoints: [new URL(entry, import.meta.url).pathname],
+    entryPoints: { app: new URL("bundle-peer.ts", import.meta.url).pathname },
     outdir,
     outExtension: { ".js": ".mjs" },
     bundle: true,
@@ -72,13 +56,17 @@ async function bundle(entry: string, outdir: string, differences: Differences): 
     platform: "node",
     target: "node22",
     logLevel: "error",
-    ...differences,
+    banner: { js: 'import { createRequire as make } from "node:module"; const require = make(import.meta.url);' },
   });
 }
 
+function milliseconds(id: string, goal: string, ours: number, peer: number): Result {
+  return result({ id, goal, ours: rounded(ours, 1), peer: rounded(peer, 1), unit: "ms" });
+}
+
 /** Calls the handler once, checks the value, and ends at once: closing sockets is nobody's waiting. */
-function invoking(entry: string, name: string): string {
-  return `import { handler } from "./${name}/${entry}.mjs";
+function invoking(name: string): string {
+  return `import { handler } from "./${name}/app.mjs";
 const path = "/limits/f1";
 const event = {
   version: "2.0", rawPath: path, rawQueryString: "", headers: { "x-request-id": "r1" }, pathParameters: { id: "f1" },

@@ -3,6 +3,7 @@
 // keeps the figures of the others.
 import { readFileSync, writeFileSync } from "node:fs";
 import { bundleResults } from "./bundles.ts";
+import { coldResults } from "./cold.ts";
 import { configResults } from "./config.ts";
 import { drainResults } from "./drains.ts";
 import { httpResults } from "./http.ts";
@@ -20,6 +21,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   writes: onceResults,
   wrapped: (env) => resultsOf("quiet.ts", env),
   bundles: bundleResults,
+  cold: coldResults,
   http: httpResults,
   memory: memoryResults,
   drains: drainResults,

@@ -1,51 +1,40 @@
 // Bundles the sample's functions into infra/dist, and holds the bundle to its budgets.
-import { rmSync } from "node:fs";
-import { basename, join } from "node:path";
-import { build } from "esbuild";
+import { join } from "node:path";
+import { bundleFunctions, readWith } from "./bundle.mjs";
 
 const root = join(import.meta.dirname, "..");
-const entry = "examples/files/lambda.ts";
-const outdir = "infra/dist";
 
 /** What a cold start reads, and what the archive holds, in bytes; somewhat above what they are, so that growth is seen. */
 const budgets = {
-  "read at start, without SDK and zod": 225_000,
-  "read at start": 1_150_000,
-  "all of it": 1_800_000,
+  "read at start, without SDK and zod": 165_000,
+  "read at start": 450_000,
+  "all of it": 1_080_000,
 };
 
+/** What is no code of the sample and keelson's. */
+const groups = [
+  { name: "zod", test: /node_modules\/zod\// },
+  { name: "sdk", test: /node_modules\/(?:@aws-sdk|@smithy|mnemonist|obliterator)\// },
+];
+
 /**
- * One bundle for all functions: they run the same server. ES modules, split, so that what is imported lazily (clients of
- * the SDK, jose, idempotency) is a file of its own, read when it is needed. The SDK is bundled: the version that was tested
- * is the one that runs, whatever the runtime of the day has, and a file with what is used of it is read faster than the
- * runtime's folder. Names are kept, since errors are logged under the name of their class.
+ * One bundle for all functions: they run the same server. The SDK is bundled: the version that was tested is the one that
+ * runs, whatever the runtime of the day has, and a file with what is used of it is read faster than the runtime's folder.
+ * Names are not kept, which would cost 40 KB: the errors of keelson and of the SDK say theirs.
  *
  * @returns the sizes, in bytes, by the names of the budgets.
  * @throws Error naming each budget that is exceeded.
  */
 export async function bundle(say) {
-  rmSync(join(root, outdir), { recursive: true, force: true });
-  const { metafile } = await build({
-    absWorkingDir: root,
-    entryPoints: [entry],
-    outdir,
-    outExtension: { ".js": ".mjs" },
-    bundle: true,
-    splitting: true,
-    minify: true,
-    keepNames: true,
-    legalComments: "none",
+  const bundled = await bundleFunctions({
+    entry: { lambda: join(root, "examples/files/lambda.ts") },
+    outdir: join(root, "infra/dist"),
+    tsconfig: join(root, "tsconfig.json"),
+    groups,
     // Not in the archive, which it would triple: they stay here, for whoever reads a stack trace.
-    sourcemap: "external",
-    format: "esm",
-    platform: "node",
-    target: "node22",
-    mainFields: ["module", "main"], // the packages' ES modules, of which what is not used is left out
-    plugins: [builtins],
-    metafile: true,
-    logLevel: "warning",
+    sourcemap: "hidden",
   });
-  const sizes = sizesOf(metafile);
+  const sizes = sizesOf(bundled);
   for (const [name, size] of Object.entries(sizes)) say(`${name}: ${kilobytes(size)}`);
   const exceeded = Object.entries(budgets).filter(([name, budget]) => sizes[name] > budget);
   if (exceeded.length > 0) {
@@ -57,42 +46,17 @@ export async function bundle(say) {
   return sizes;
 }
 
-/**
- * An `import` of a module of Node's own makes all of its lazy members, of `node:http` a whole HTTP client; asked for like
- * this it makes none, which takes some 10 ms off a cold start. It is the same module, so that what patches it is seen.
- */
-const builtins = {
-  name: "builtins",
-  setup: (esbuild) => {
-    esbuild.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: "builtin" }));
-    esbuild.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
-      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
-    }));
-  },
-};
-
-function sizesOf({ outputs }) {
-  const files = Object.entries(outputs).filter(([file]) => file.endsWith(".mjs"));
-  const [first] = files.find(([file]) => basename(file) === "lambda.mjs");
-  const atStart = new Set();
-  const visit = (file) => {
-    if (outputs[file] === undefined || atStart.has(file)) return;
-    atStart.add(file);
-    for (const { path, kind } of outputs[file].imports) if (kind === "import-statement") visit(path);
-  };
-  visit(first);
-  const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
-  const read = sum([...atStart].map((file) => outputs[file].bytes));
-  const inputs = [...atStart].flatMap((file) => Object.entries(outputs[file].inputs));
-  const of = (pattern) => sum(inputs.filter(([path]) => pattern.test(path)).map(([, { bytesInOutput }]) => bytesInOutput));
-  const sdk = of(/node_modules\/(@aws-sdk|@smithy|mnemonist|obliterator)\//);
-  const zod = of(/node_modules\/zod\//);
+function sizesOf({ files, apart }) {
+  const of = (chunks) => chunks.reduce((total, { code = "" }) => total + Buffer.byteLength(code), 0);
+  const isEntry = (file) => file.isEntry;
+  const read = of(readWith(files, isEntry));
+  const [zod, sdk] = groups.map((group) => of(readWith(apart, isEntry).filter(({ name }) => name === group.name)));
   return {
     "read at start, without SDK and zod": read - sdk - zod,
     "read at start": read,
     "of it zod": zod,
     "of it the SDK": sdk,
-    "all of it": sum(files.map(([, { bytes }]) => bytes)),
+    "all of it": of(files),
   };
 }
 

@@ -65,5 +65,5 @@ export { type AccessRule, access } from "./identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
-export { CommitConditionError } from "./once/commit.ts";
+export { CommitConditionError } from "./once/commit-condition-error.ts";
 export type { OnceBy } from "./once/write-id.ts";

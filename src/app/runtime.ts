@@ -10,6 +10,7 @@ import type { ConfigRowReader } from "../config/rows.ts";
 import { createSecrets, type Secrets } from "../config/secrets.ts";
 import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
+import { kept } from "../context/kept.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
 import { BootError } from "../errors/boot.ts";
@@ -21,9 +22,10 @@ import { type Authenticator, createAuthenticator } from "../identity/authenticat
 import type { LifecycleState } from "../lifecycle/lifecycle.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
-import { type Claims, createClaims } from "../once/claims.ts";
-import { createOnce, type Once } from "../once/once.ts";
+import type { Claims } from "../once/claims.ts";
+import type { Once } from "../once/once.ts";
 import { openedClaims } from "../once/opened-claims.ts";
+import { loadedClaims, openedOnce } from "../once/opened-once.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { builtInChannels } from "./built-in-channels.ts";
 import { clientLogHandler } from "./client-log.ts";
@@ -110,6 +112,8 @@ export interface Runtime {
   readonly verifiesTokens: boolean;
   readonly tableName: (name: string) => string;
   readonly newRequestId: () => string;
+  /** What runs writes, loaded with the first: a cold start that answers a query does not wait for it. */
+  readonly writes: () => Promise<typeof import("../http/perform-write.ts")>;
   /** Does writes once. */
   readonly once: Once;
   /** Claims events and jobs. */
@@ -177,7 +181,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   const claimStore = openedClaims(async () => (await runtime.adapters()).claims);
-  const claims = createClaims({ store: claimStore, clock });
+  const claims = loadedClaims({ store: claimStore, clock });
   const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
   const runtime: Runtime = {
     server: state,
@@ -209,7 +213,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       return physical;
     },
     newRequestId: createRequestIds(clock),
-    once: createOnce({
+    writes: kept(() => import("../http/perform-write.ts")),
+    once: openedOnce({
       store: claimStore,
       clock,
       waitMs: state.options.once?.waitMs ?? defaultWaitMs,

@@ -23,7 +23,7 @@ export interface EventBusOptions {
 export function eventBridgeBus(client: EventBridgeClient, { busName, source, pause }: EventBusOptions): EventBus {
   /** Puts a batch; gives for each why it failed. */
   const putBatch = async (batch: readonly Entry[]): Promise<(string | undefined)[]> => {
-    const { PutEventsCommand } = await import("@aws-sdk/client-eventbridge");
+    const { PutEventsCommand } = await import("./eventbridge-sdk.ts");
     const { Entries = [] } = await client.send(
       new PutEventsCommand({
         Entries: batch.map(({ type, text }) => ({ EventBusName: busName, Source: source, DetailType: type, Detail: text })),

@@ -43,10 +43,7 @@ const maxReceives = 5;
 /** Opens the bus and the queues. Their SDK is loaded here, and only here. */
 export async function openMessaging(runtime: Runtime, options: MessagingOptions): Promise<Messaging> {
   const { sqsEndpoint, eventBridgeEndpoint, names, mode, ...account } = options;
-  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([
-    import("@aws-sdk/client-sqs"),
-    import("@aws-sdk/client-eventbridge"),
-  ]);
+  const [{ SQSClient }, { EventBridgeClient }] = await Promise.all([import("./sqs-sdk.ts"), import("./eventbridge-sdk.ts")]);
   const sqs = new SQSClient(clientOptions({ ...account, endpoint: sqsEndpoint }));
   const eventBridge = new EventBridgeClient(clientOptions({ ...account, endpoint: eventBridgeEndpoint }));
   const close = () => {
@@ -75,7 +72,7 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
 
 /** Makes what is missing: two queues with their dead-letter queues, the bus, and the rule that puts its events into a queue. */
 async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: MessagingNames): Promise<void> {
-  const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import("@aws-sdk/client-eventbridge");
+  const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import("./eventbridge-sdk.ts");
   const [events] = await Promise.all([createQueue(sqs, names.events), createQueue(sqs, names.jobs)]);
   try {
     await eventBridge.send(new CreateEventBusCommand({ Name: names.bus }));
@@ -103,7 +100,7 @@ async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
 
 /** One that is there with other attributes is left as it is. */
 async function createOne(sqs: SQSClient, name: string, attributes: Record<string, string>): Promise<string> {
-  const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import("@aws-sdk/client-sqs");
+  const { CreateQueueCommand, GetQueueAttributesCommand, GetQueueUrlCommand } = await import("./sqs-sdk.ts");
   let url: string | undefined;
   try {
     ({ QueueUrl: url } = await sqs.send(new CreateQueueCommand({ QueueName: name, Attributes: attributes })));

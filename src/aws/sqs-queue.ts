@@ -125,5 +125,5 @@ function once<Parameters extends unknown[], Result>(
 }
 
 function sdk() {
-  return import("@aws-sdk/client-sqs");
+  return import("./sqs-sdk.ts");
 }

@@ -31,6 +31,7 @@ export interface Levels {
 
 /** A secret that does not open: 503 `config_unavailable`. */
 export class LockedValueError extends FrameworkError {
+  static override readonly name = "LockedValueError";
   /** The key of the ring that it was sealed with. */
   readonly ringKey: string;
 

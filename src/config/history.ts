@@ -1,9 +1,7 @@
-import { ValidationError } from "../errors/errors.ts";
 import type { ConfigKeyHandle } from "./declaration.ts";
-import { available, noteOther, type OperatorContext, openOperatorSession } from "./operator-session.ts";
-import type { HistoryEntry, WriteAction } from "./store.ts";
-import { aimedLevel, aimToRead, type ConfigTarget } from "./target.ts";
-import { isVersion } from "./writes.ts";
+import type { OperatorContext } from "./operator-session.ts";
+import type { WriteAction } from "./store.ts";
+import type { ConfigTarget } from "./target.ts";
 
 /** Options of {@link configHistory}. */
 export interface ConfigHistoryOptions extends ConfigTarget {
@@ -32,9 +30,6 @@ export interface ConfigHistoryPage {
   readonly next?: number;
 }
 
-const defaultPage = 50;
-const maxPage = 100;
-
 /**
  * Lists what checked writes have done to a key's row at one level, the newest first.
  *
@@ -49,37 +44,6 @@ export async function configHistory(
   handle: ConfigKeyHandle<unknown>,
   options: ConfigHistoryOptions = {},
 ): Promise<ConfigHistoryPage> {
-  const { id, definition } = handle;
-  const { before, limit = defaultPage } = options;
-  const aim = aimToRead(ctx.user, handle, options);
-  const fields = [
-    ...(before === undefined || isVersion(before) ? [] : [{ field: "before", error: "must be a whole number, 0 or more" }]),
-    ...(isVersion(limit) && limit >= 1 && limit <= maxPage ? [] : [{ field: "limit", error: `must be from 1 to ${maxPage}` }]),
-  ];
-  if (fields.length > 0) throw new ValidationError(fields);
-  const { partition } = aimedLevel(aim);
-  noteOther(ctx, "history", id, aim);
-  const { store } = openOperatorSession(ctx, aim.owner);
-  // One more than asked for tells whether there is a next page.
-  const entries = await available("read", () => store.history({ partition, key: id }, { before, limit: limit + 1 }));
-  const page = entries.slice(0, limit);
-  const last = page.at(-1);
-  return {
-    items: page.map((entry) => historyItem(definition.encrypted, entry)),
-    ...(entries.length > limit && last !== undefined ? { next: last.version } : {}),
-  };
-}
-
-function historyItem(
-  encrypted: boolean,
-  { version, action, value, updatedAt, updatedBy, reason }: HistoryEntry,
-): ConfigHistoryItem {
-  return {
-    version,
-    action,
-    ...(encrypted || value === undefined ? {} : { value }),
-    ...(updatedAt === undefined ? {} : { updatedAt }),
-    ...(updatedBy === undefined ? {} : { updatedBy }),
-    ...(reason === undefined ? {} : { reason }),
-  };
+  const { historyPage } = await import("./history-page.ts");
+  return historyPage(ctx, handle, options);
 }

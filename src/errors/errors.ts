@@ -26,6 +26,8 @@ export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
  * throw new PipelineError("The archive is being rebuilt", 503);
  */
 export class PipelineError extends Error {
+  // Said, here and below, so that a bundler that shortens the names of classes does not shorten it in the log.
+  static override readonly name: string = "PipelineError";
   /** The `error` member of the response body. */
   readonly code: string;
   /** The HTTP status. */
@@ -59,6 +61,7 @@ export class PipelineError extends Error {
  * throw new NotFoundError("file", input.id);
  */
 export class NotFoundError extends PipelineError {
+  static override readonly name: string = "NotFoundError";
   constructor(resource: string, id: string, details: ErrorDetails = {}) {
     super(`${resource} ${id} not found`, errorCodes.not_found, { ...details, code: "not_found" });
   }
@@ -71,6 +74,7 @@ export class NotFoundError extends PipelineError {
  * throw new AccessDeniedError("files.delete");
  */
 export class AccessDeniedError extends PipelineError {
+  static override readonly name: string = "AccessDeniedError";
   constructor(permission: string, details: ErrorDetails = {}) {
     super(`Access denied: ${permission}`, errorCodes.access_denied, { ...details, code: "access_denied" });
   }
@@ -84,6 +88,7 @@ export class AccessDeniedError extends PipelineError {
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
 export class ValidationError extends PipelineError {
+  static override readonly name: string = "ValidationError";
   /** The problems, one a field. */
   readonly fields: readonly FieldError[];
 
@@ -101,6 +106,7 @@ export class ValidationError extends PipelineError {
  * throw new ConflictError("file_locked");
  */
 export class ConflictError extends PipelineError {
+  static override readonly name: string = "ConflictError";
   constructor(conflictCode: string, details: ErrorDetails = {}) {
     super(`Conflict: ${conflictCode}`, 409, { ...details, code: conflictCode });
   }
@@ -112,6 +118,7 @@ export class ConflictError extends PipelineError {
  * @internal
  */
 export class FrameworkError extends PipelineError {
+  static override readonly name: string = "FrameworkError";
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, errorCodes[code], { ...details, code });
   }

@@ -13,7 +13,7 @@ import { corsHeaders, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
 import { readInput } from "./input.ts";
 import type { HttpRequest, HttpResponse } from "./message.ts";
-import { runQuery, runWrite } from "./perform.ts";
+import { runQuery } from "./perform.ts";
 import { requestView } from "./request-view.ts";
 import { toResponse } from "./response.ts";
 import type { RouteTable } from "./route-table.ts";
@@ -95,7 +95,10 @@ export async function answer<Answer>(
   const facts = { declaration, user, input, headers, head, signal, deadlineMs, assertFits, request: view };
   const opened = runtime.adapters();
   const adapters = opened instanceof Promise ? await opened : opened;
-  if (declaration.kind === "write") return shape(await runWrite(scope, adapters, facts));
+  if (declaration.kind === "write") {
+    const { runWrite } = await runtime.writes();
+    return shape(await runWrite(scope, adapters, facts));
+  }
   const result = await runQuery(scope, adapters, facts);
   const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
   return shape(response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response);

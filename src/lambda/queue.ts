@@ -1,6 +1,5 @@
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import type { QueueMessage } from "../app/message-queue.ts";
-import { processMessage } from "../app/process-message.ts";
 import type { Server } from "../app/server.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
@@ -19,9 +18,9 @@ export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Pro
 export function lambdaQueue(server: Server): LambdaQueueHandler {
   prepareLambda(server);
   return async (event, context) => {
-    const { BatchProcessor, EventType, processPartialResponse, SqsFifoPartialProcessorAsync } = await import(
-      "@aws-lambda-powertools/batch"
-    );
+    // Loaded here, since other functions of the same bundle have no use for it.
+    const [{ BatchProcessor, EventType, processPartialResponse, SqsFifoPartialProcessorAsync }, { processMessage }] =
+      await Promise.all([import("@aws-lambda-powertools/batch"), import("../app/process-message.ts")]);
     const runtime = lambdaRuntime(server);
     const time = timeLeft(context, runtime.clock);
     const adapters = await runtime.adapters();

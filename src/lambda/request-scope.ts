@@ -4,7 +4,7 @@ import { createEffects } from "../app/effects.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { isTypedError, PipelineError } from "../errors/errors.ts";
-import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform.ts";
+import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform-write.ts";
 import { authorize, fail } from "../http/pipeline.ts";
 import { requestView } from "../http/request-view.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";

@@ -110,6 +110,23 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
   });
 });
 
+it("makes no Powertools Logger where it has nothing to decide", () => {
+  // Safe: private is it for TypeScript alone.
+  const made = vi.spyOn(Powertools.prototype as unknown as { setConsole(): void }, "setConsole");
+  threshold({ env: { LOG_LEVEL: "debug", AWS_LAMBDA_FUNCTION_NAME: "files" } }).refreshSampling();
+  expect(made).not.toHaveBeenCalled();
+  threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0" } });
+  expect(made).toHaveBeenCalledOnce();
+  made.mockRestore();
+});
+
+it("is left as it is by a refresh where nothing is sampled", () => {
+  const made = threshold({ env: { POWERTOOLS_LOG_LEVEL: "warn" } });
+  made.refreshSampling();
+  made.refreshSampling();
+  expect(made.current()).toBe(warn);
+});
+
 describe("sampling", () => {
   const always = { POWERTOOLS_LOGGER_SAMPLE_RATE: "1" };
 

@@ -33,7 +33,7 @@ const sampleRateName = "POWERTOOLS_LOGGER_SAMPLE_RATE";
 type LevelName = keyof typeof LogLevelThreshold;
 
 /**
- * Creates the threshold on a Powertools Logger of our own, which never prints.
+ * Creates the threshold on a Powertools Logger of our own, which never prints, and is made only where it has a say.
  *
  * | `LOG_LEVEL` | `AWS_LAMBDA_LOG_LEVEL` | level |
  * |---|---|---|
@@ -54,6 +54,11 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
   const least = platform === undefined || variable === undefined ? 0 : LogLevelThreshold[variable];
   if (platform !== undefined && least > 0 && least < LogLevelThreshold[platform]) {
     notify("warn", "log.level_below_platform", { LOG_LEVEL: variable, AWS_LAMBDA_LOG_LEVEL: platform, used: platform });
+  }
+
+  if (!isLeftToPowertools(env)) {
+    const decided = Math.max(LogLevelThreshold[initial], least);
+    return { current: () => decided, refreshSampling: () => undefined };
   }
 
   /** Takes only the decisions: what Powertools itself has to say becomes a line of ours. */
@@ -83,6 +88,16 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
       known = read();
     },
   };
+}
+
+/**
+ * Whether Powertools has anything to decide: where none of the variables is there that it looks at itself, the level is the
+ * one that it would be given. Making a Logger opens both standard streams, which takes 2 ms of a cold start (`lambda-cold`).
+ */
+function isLeftToPowertools(env: ThresholdOptions["env"]): boolean {
+  const platformLevel = "AWS_LAMBDA_LOG_LEVEL";
+  if (env["AWS_LAMBDA_MAX_CONCURRENCY"] || process.env[platformLevel] !== env[platformLevel]) return true;
+  return [env, process.env].some((variables) => Object.keys(variables).some((name) => name.startsWith("POWERTOOLS_")));
 }
 
 /**

@@ -1,5 +1,3 @@
-import { ConflictError } from "../errors/errors.ts";
-
 /** One action of a transaction, as DynamoDB's document client takes it. */
 export type TransactionItem = Readonly<Record<string, unknown>>;
 
@@ -11,21 +9,6 @@ export interface CancellationReason {
 
 /** DynamoDB's limits for a transaction and for an item, in bytes. */
 const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
-
-/** A condition of an item in `ctx.commit` did not hold (409 `condition_failed`); nothing was written. */
-export class CommitConditionError extends ConflictError {
-  /** Which of the items, counted from 0. */
-  readonly index: number;
-  /** What DynamoDB says of it. */
-  readonly reason: string;
-
-  constructor(index: number, reason: string) {
-    super("condition_failed");
-    this.name = "CommitConditionError";
-    this.index = index;
-    this.reason = reason;
-  }
-}
 
 /**
  * Holds a commit against DynamoDB's limits before anything is sent.

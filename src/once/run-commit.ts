@@ -4,7 +4,8 @@ import type { Answer } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
 import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
-import { assertCommittable, type CancellationReason, CommitConditionError, sizeOf, type TransactionItem } from "./commit.ts";
+import { assertCommittable, type CancellationReason, sizeOf, type TransactionItem } from "./commit.ts";
+import { CommitConditionError } from "./commit-condition-error.ts";
 import { type AnswerCipher, storeAnswer } from "./stored-answers.ts";
 
 /** What a commit works with. */

@@ -32,3 +32,13 @@ test.each(["index.ts", "lambda/index.ts", "container/index.ts"])(
 test("importing keelson loads no Middy either", async () => {
   expect((await loadedBy("index.ts")).filter((url) => url.includes("@middy"))).toEqual([]);
 });
+
+test.each(["index.ts", "lambda/index.ts"])(
+  "importing %s loads nothing of writes, messages and what operators do",
+  async (entry) => {
+    const lazy =
+      /src\/(http\/perform-write|once\/(once|claims|claimed-run|run-commit)|app\/(effects|consume|process-message)|admin\/config-actions|config\/(checked-change|explained-key|history-page|writes))\.ts$/;
+
+    expect((await loadedBy(entry)).filter((url) => lazy.test(url))).toEqual([]);
+  },
+);
