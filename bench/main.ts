@@ -1,4 +1,4 @@
-// Measures keelson beside its peers, writes results.json and the table of docs/speed.md; run by `npm run bench` at the
+// Measures keelson beside its peers, writes results.json and the tables of docs/speed.md and docs/container.md; run by `npm run bench` at the
 // root. Takes about eight minutes, most of them for the drains; `npm run bench -- http bundles` measures these alone and
 // keeps the figures of the others.
 import { readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { httpResults } from "./http.ts";
 import type { Result } from "./measure.ts";
 import { memoryResults } from "./memory.ts";
 import { onceResults } from "./once.ts";
-import { writePage } from "./page.ts";
+import { writePages } from "./page.ts";
 import { resultsOf } from "./runs.ts";
 import { startStack } from "./stack.ts";
 
@@ -51,4 +51,4 @@ try {
 const all = [...results.values()];
 console.table(all);
 writeFileSync(file, `${JSON.stringify({ node: process.version, results: all }, null, 2)}\n`);
-writePage(all);
+writePages(all);

@@ -20,6 +20,13 @@ test("the figures of docs/speed.md are those of bench/results.json", () => {
   expect(tableUnder("docs/speed.md", "Figures")).toEqual(measured);
 });
 
+test("the figures of docs/container.md are among those of docs/speed.md", () => {
+  const own = tableUnder("docs/container.md", "What it costs");
+
+  expect(own.map(([id]) => id)).toEqual(["drain-lost-balancer", "drain-resets", "drain-exit", "http-memory"]);
+  expect(tableUnder("docs/speed.md", "Figures")).toEqual(expect.arrayContaining(own));
+});
+
 test("docs/speed.md says of each figure what is measured", () => {
   const described = tableUnder("docs/speed.md", "What is measured").flatMap(([ids = ""]) =>
     ids.split(/[`, ]+/).filter((id) => id !== ""),
