@@ -5,7 +5,7 @@ export interface Result {
   readonly ours: number;
   readonly peer: number;
   readonly unit: "ns" | "us" | "ms" | "calls" | "requests" | "bytes";
-  /** `ours / peer`. */
+  /** `ours / peer`; `ours` where the peer's is 0. */
   readonly ratio: number;
   readonly goal: string;
 }
@@ -39,10 +39,10 @@ export function callsOf(id: string, { ours, peer }: { readonly ours: number; rea
   return result({ id, goal: `ours = ${goal}`, ours, peer, unit: "calls" });
 }
 
-/** Adds the ratio. */
+/** Adds the ratio. A peer of nothing counts as one: JSON has no infinity. */
 export function result(facts: Omit<Result, "ratio">): Result {
   const { id, ours, peer, unit, goal } = facts;
-  return { id, ours, peer, unit, ratio: ours === 0 ? 0 : rounded(ours / peer, 3), goal };
+  return { id, ours, peer, unit, ratio: rounded(ours / (peer === 0 ? 1 : peer), 3), goal };
 }
 
 /** The middle one; of an even number the upper of the two in the middle. */
