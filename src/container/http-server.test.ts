@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { closeResources } from "../app/close-resources.ts";
 import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
@@ -160,6 +160,32 @@ function exchange(port: number, text: string, then?: (socket: ReturnType<typeof 
     socket.on("close", () => resolve(answer));
   });
 }
+
+test("a connection that is new when the listener closes is still served; one that stays unused is closed half a second later", async () => {
+  const { container, http, port } = await serving();
+  const now = vi.spyOn(performance, "now").mockReturnValue(10_000);
+  try {
+    const open = async () => {
+      const accepted = once(http, "connection");
+      const socket = connect(port, "127.0.0.1");
+      await accepted;
+      return { socket, closed: once(socket, "close") };
+    };
+    const [used, unused] = [await open(), await open()];
+    http.close();
+    now.mockReturnValue(10_499);
+    container.connections.closeIdle();
+    used.socket.write("GET /text HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    const answer = await Promise.race([once(used.socket, "data"), used.closed.then(() => ["closed"])]);
+    expect(String(answer[0])).toMatch(/^HTTP\/1\.1 200 /);
+    expect(unused.socket.closed).toBe(false);
+    now.mockReturnValue(10_500);
+    container.connections.closeIdle();
+    await unused.closed;
+  } finally {
+    now.mockRestore();
+  }
+});
 
 test("text, streams and cookies go out; HEAD has the headers only", async () => {
   const { get } = await serving();
