@@ -66,4 +66,4 @@ export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
 export { CommitConditionError } from "./once/commit-condition-error.ts";
-export type { OnceBy } from "./once/write-id.ts";
+export type { OnceBy } from "./once/once-by.ts";

@@ -4,10 +4,10 @@ import { configKeyId } from "../config/key-id.ts";
 import type { RegisteredConfigKey } from "../config/validators.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { BodyKind } from "../http/message.ts";
-import { ownHeaders } from "../http/response.ts";
+import { ownHeaders } from "../http/own-headers.ts";
 import { parseRoute, reservedPath } from "../http/route.ts";
 import { isAccessRule } from "../identity/access.ts";
-import { isOnceBy } from "../once/write-id.ts";
+import { isOnceBy } from "../once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { reservedTables, type TableDeclaration } from "./table.ts";
 

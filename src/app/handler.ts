@@ -3,7 +3,7 @@ import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { BodyKind } from "../http/message.ts";
 import type { Reply } from "../http/reply.ts";
 import type { AccessRule } from "../identity/access.ts";
-import type { OnceBy } from "../once/write-id.ts";
+import type { OnceBy } from "../once/once-by.ts";
 
 /** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;

@@ -5,7 +5,7 @@ import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { defaultTimes, leastRestMs } from "../lifecycle/times.ts";
 import type { LogLevel } from "../log/logger.ts";
 import type { PowertoolsLogger } from "../log/server-logger.ts";
-import { isOnceBy, type OnceBy } from "../once/write-id.ts";
+import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 import type { DeliveryOptions } from "./built-in-channels.ts";
 import type { Environment } from "./environment.ts";
 import type { Feature } from "./feature.ts";

@@ -20,6 +20,7 @@ import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import type { LifecycleState } from "../lifecycle/lifecycle.ts";
+import type { PowertoolsThreshold } from "../log/load-powertools.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
@@ -83,6 +84,8 @@ export interface RuntimeOptions {
   readonly clock?: Clock;
   /** Where log lines go. Default: stdout. */
   readonly write?: (line: string) => void;
+  /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
+  readonly powertools?: PowertoolsThreshold | undefined;
   /** Signs and verifies tokens, and makes the key ring, where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
   readonly developmentSecret?: string;
   /** Takes the place of the server's own `auth`, for tests. */
@@ -178,6 +181,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     environment: state.environment,
     env: variables,
     clock,
+    powertoolsThreshold: options.powertools,
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   const claimStore = openedClaims(async () => (await runtime.adapters()).claims);

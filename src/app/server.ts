@@ -2,7 +2,7 @@ import { appOverrideProblems } from "../config/overrides.ts";
 import { configKeyProblems } from "../config/validators.ts";
 import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
-import { conflicts } from "../http/route-table.ts";
+import { conflicts } from "../http/route-conflicts.ts";
 import { type Environment, environmentOf } from "./environment.ts";
 import type { Awaitable, HandlerDeclaration } from "./handler.ts";
 import { optionProblems, type ServerOptions } from "./options.ts";

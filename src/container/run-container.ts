@@ -8,6 +8,7 @@ import { describeError } from "../errors/describe.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../lifecycle/times.ts";
+import { loadPowertools } from "../log/load-powertools.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { checkHttpOptions, type HttpServerOptions } from "./http-options.ts";
 import { createHttpServer } from "./http-server.ts";
@@ -45,7 +46,7 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     checkHttpOptions(options);
     const port = portOf(options, variables);
     const binding = await bindAdapters(server, variables);
-    runtime = createRuntime(server, { variables, ...binding });
+    runtime = createRuntime(server, { variables, powertools: await loadPowertools(variables), ...binding });
     requireTokens(runtime, binding);
     life = beginLife(runtime, { ...defaultTimes, ...state.options.shutdown });
     warnOfPlatform(runtime, state.options.shutdown);

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
-import { envelopeText, isEventType, readEnvelope, type SharedEvent } from "./envelope.ts";
+import { envelopeText, readEnvelope, type SharedEvent } from "./envelope.ts";
+import { isEventType } from "./event-type.ts";
 
 const event: SharedEvent = {
   kind: "shared",

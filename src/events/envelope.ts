@@ -1,5 +1,6 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
+import { isEventType } from "./event-type.ts";
 import { wirePayload } from "./wire-payload.ts";
 
 /** A shared event (specification 2.8). */
@@ -50,9 +51,4 @@ export function readEnvelope(text: string): SharedEvent {
   if (typeof type !== "string" || !isEventType(type)) throw new PermanentError("its type is not <entity>.<event name>");
   const { requestId: _reserved, ...payload } = recordOf(envelope["payload"], "its payload");
   return { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
-}
-
-/** Whether a text has the shape of an event's type (specification 2.8). */
-export function isEventType(type: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
 }

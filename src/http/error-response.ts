@@ -1,7 +1,7 @@
 import type { Environment } from "../app/environment.ts";
 import { describeError, type ErrorDescription } from "../errors/describe.ts";
 import type { HttpResponse } from "./message.ts";
-import { ownHeaders } from "./response.ts";
+import { ownHeaders } from "./own-headers.ts";
 
 /** What the uniform response depends on beside the error. */
 export interface ErrorFacts {

@@ -1,5 +1,6 @@
 import { serializeCookie } from "./cookies.ts";
 import type { HttpResponse } from "./message.ts";
+import { ownHeaders } from "./own-headers.ts";
 import { isReply, type ReplyOptions } from "./reply.ts";
 
 /** What a response depends on beside the handler's result. */
@@ -9,15 +10,6 @@ export interface ResponseFacts {
   readonly head: boolean;
   readonly development: boolean;
 }
-
-/** Headers that are the framework's to set, whether a result or an error brings them. */
-export const ownHeaders: readonly string[] = Object.freeze([
-  "x-request-id",
-  "content-length",
-  "transfer-encoding",
-  "connection",
-  "set-cookie",
-]);
 
 const noCookies: readonly string[] = Object.freeze([]);
 

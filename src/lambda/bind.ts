@@ -1,28 +1,42 @@
-import { type Adapters, createRuntime, type Runtime } from "../app/runtime.ts";
+import type { Adapters, Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
+import { loadPowertools } from "../log/load-powertools.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
-/** The runtime of a server for one invocation: bound from the environment, once a process. */
-export function lambdaRuntime(server: Server): Runtime {
+/**
+ * The runtime of a server: bound from the environment, once a process. It is loaded here, with the first invocation or before:
+ * what a function imports is what its cold start waits for (`bundle-import` in `bench/results.json`).
+ */
+export async function lambdaRuntime(server: Server): Promise<Runtime> {
   const state = serverInternals(server);
   state.started = true;
+  const [{ createRuntime }, powertools] = await Promise.all([import("../app/runtime.ts"), loadPowertools(process.env)]);
   state.runtime ??= createRuntime(server, {
     variables: process.env,
+    powertools,
     openAdapters: open,
     isFrozenBetweenEvents: true,
   });
-  state.runtime.log.refreshSampling();
   return state.runtime;
+}
+
+/** The runtime for an invocation that begins. */
+export async function invokedRuntime(server: Server): Promise<Runtime> {
+  const runtime = await lambdaRuntime(server);
+  runtime.log.refreshSampling();
+  return runtime;
 }
 
 /**
  * Lets `server.ready()` be awaited before the first invocation, which alone would bind a runtime, and has the server closed
  * when the process is told to end.
+ *
+ * @param load - imports what the function's invocations need beside the runtime.
  */
-export function prepareLambda(server: Server): void {
+export function prepareLambda(server: Server, load?: () => Promise<unknown>): void {
   const state = serverInternals(server);
-  state.ready ??= async () => void (await lambdaRuntime(server).adapters());
-  preload();
+  state.ready ??= async () => void (await (await lambdaRuntime(server)).adapters());
+  preload(load);
   closeAtShutdown(state, () => lambdaRuntime(server));
 }
 
@@ -30,12 +44,11 @@ export function prepareLambda(server: Server): void {
  * In Lambda what every first invocation asks for is loaded while the function starts, when it has a whole processor whatever
  * its memory. Nothing waits for it, and what fails fails again where it is needed.
  */
-function preload(): void {
+function preload(load: () => Promise<unknown> = async () => undefined): void {
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;
-  void Promise.allSettled([import("../aws/adapters.ts"), import("../aws/dynamodb-sdk.ts")]);
+  void Promise.allSettled([load(), import("../app/runtime.ts"), import("../aws/adapters.ts"), import("../aws/dynamodb-sdk.ts")]);
 }
 
-/** Loaded with the first invocation, or before: what a cold start imports is what it waits for (`bundle-import` in `bench/results.json`). */
 async function open(runtime: Runtime): Promise<Adapters> {
   const { openAwsAdapters } = await import("../aws/adapters.ts");
   return openAwsAdapters(runtime, process.env);

@@ -1,17 +1,7 @@
 import middy from "@middy/core";
-import type { HandlerDeclaration } from "../app/handler.ts";
-import { routed } from "../app/routes.ts";
-import type { Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
-import { ambientStore } from "../context/ambient.ts";
-import type { HttpResponse } from "../http/message.ts";
-import { answer } from "../http/pipeline.ts";
-import { createRouteTable, type RouteTable } from "../http/route-table.ts";
-import { scopeMode } from "../middleware/execution-mode.ts";
-import type { RequestScope } from "../middleware/scope.ts";
+import { lateMode } from "../middleware/late-mode.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
-import { type LambdaAnswer, toAnswer } from "./codec.ts";
-import { assertFits, eventCodec, inBetween, shapeOf } from "./event-codec.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
@@ -34,7 +24,7 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = mi
  * export const http = lambdaHttp(server);
  */
 export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(server: Server): LambdaHttpHandler<Event> {
-  return httpFunction(server, (runtime) => runtime.routes);
+  return httpFunction(server);
 }
 
 /**
@@ -53,45 +43,20 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
   if (declaration?.route === undefined) {
     throw new Error(`lambdaHandler: ${name} is no handler with a route; the server has ${handlerNames(server)}`);
   }
-  const routes = createRouteTable(routed([declaration]));
-  return httpFunction(server, () => routes);
+  return httpFunction(server, name);
 }
 
-function httpFunction<Event extends LambdaHttpEvent>(
-  server: Server,
-  routes: (runtime: Runtime) => RouteTable<HandlerDeclaration>,
-): LambdaHttpHandler<Event> {
-  const handler = (event: Event): Promise<LambdaHttpResult<Event>> => {
-    // Safe: the execution mode below opened the scope that this runs in.
-    const scope = ambientStore() as RequestScope;
-    const shape = shapeOf(event);
-    const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : scope.headers, scope);
-    if (request.method !== "GET") {
-      // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
-      request.assertFits = (response) =>
-        assertFits(toAnswer({ ...response, cookies: [] } as HttpResponse, shape.maxResultBytes) as LambdaAnswer, {
-          shape,
-          event,
-        });
-    }
-    // Safe: the shape is the event's, and so is its result.
-    const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event }) as LambdaHttpResult<Event>;
-    const answered = answer(scope, request, routes(scope.runtime), (response) => {
-      const given = toAnswer(response, shape.maxResultBytes);
-      return given instanceof Promise ? given.then(written) : written(given);
-    });
-    if (!scope.hasMiddlewares) return answered;
-    // Middlewares get errors as the answers that they are: Middy's own error handler would make a 500 of each.
-    return answered.catch((error: unknown) => {
-      if (scope.signal?.aborted) throw error; // it was answered before
-      const facts = { shape, event, method: request.method, headers: request.headers, signal: undefined };
-      return eventCodec.fail(error, scope, facts) as LambdaHttpResult<Event>; // safe: as above
-    });
-  };
-  prepareLambda(server);
-  return middy<Event, LambdaHttpResult<Event>>({ executionMode: scopeMode(() => lambdaRuntime(server), eventCodec) }).handler(
-    handler,
-  );
+function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
+  const loadFunction = () => import("./http-function.ts");
+  let answer: (event: Event) => Promise<LambdaHttpResult<Event>>;
+  const executionMode = lateMode(async () => {
+    const [{ createHttpFunction }, runtime] = await Promise.all([loadFunction(), lambdaRuntime(server)]);
+    const loaded = createHttpFunction<Event>(runtime, name);
+    answer = loaded.answer;
+    return loaded.mode;
+  });
+  prepareLambda(server, loadFunction);
+  return middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler((event: Event) => answer(event));
 }
 
 function handlerNames(server: Server): string {

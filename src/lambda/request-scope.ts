@@ -1,23 +1,8 @@
-import type middy from "@middy/core";
-import { createContext } from "../app/context.ts";
-import { createEffects } from "../app/effects.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
-import { isTypedError, PipelineError } from "../errors/errors.ts";
-import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform-write.ts";
-import { authorize, fail } from "../http/pipeline.ts";
-import { requestView } from "../http/request-view.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
-import { anonymous } from "../identity/user.ts";
-import { type EventCodec, type MiddyRun, scopeMode } from "../middleware/execution-mode.ts";
-import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../middleware/scope.ts";
-import type { Answer } from "../once/answer.ts";
-import type { Work } from "../once/claimed-run.ts";
-import { writeIdOf } from "../once/write-id.ts";
+import { type ExecutionMode, lateMode } from "../middleware/late-mode.ts";
 import { lambdaRuntime, prepareLambda } from "./bind.ts";
-import { type LambdaAnswer, toAnswer } from "./codec.ts";
-import { assertFits, eventCodec, type HttpFacts, structured } from "./event-codec.ts";
-import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
 /** What {@link requestScope} wraps. */
 export interface RequestScopeOptions {
@@ -31,15 +16,6 @@ export interface RequestScopeOptions {
 export interface LegacyContext {
   readonly keelson: PipelineContext;
 }
-
-type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
-
-interface OtherFacts extends ScopeFacts {
-  readonly shape: undefined;
-  readonly event: unknown;
-}
-
-type Facts = (HttpFacts & { readonly shape: HttpFacts["shape"] }) | OtherFacts;
 
 /**
  * An execution mode for a Middy handler that exists already: its `ctx` is `context.keelson`, its request has an ID,
@@ -59,112 +35,10 @@ export function requestScope(server: Server, { handler, access = rules.everyone 
   if (serverInternals(server).registry.handlers.has(handler)) {
     throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
   }
-  prepareLambda(server);
-  return scopeMode<unknown, unknown, Facts>(() => lambdaRuntime(server), legacyCodec(handler, access));
-}
-
-function legacyCodec(handler: string, access: AccessRule): EventCodec<unknown, unknown, Facts> {
-  return {
-    facts: (event, invocation) => {
-      try {
-        // Safe: it throws for an event of another kind.
-        return eventCodec.facts(event as LambdaHttpEvent, invocation);
-      } catch {
-        return { shape: undefined, event, headers: {}, ...invocation };
-      }
-    },
-    fail: (error, scope, facts) => {
-      if (facts.shape !== undefined) return eventCodec.fail(fromMiddy(error), scope, facts);
-      fail(scope, { headers: {}, method: "" }, error); // for the log: whoever sent the event has to know that it failed
-      throw error;
-    },
-    finish: (result, scope, facts) =>
-      facts.shape === undefined ? result : eventCodec.finish(result as LambdaHttpResult, scope, facts),
-    around: async (scope, facts, run) => {
-      nameHandler(scope, handler);
-      return facts.shape === undefined ? runOther(scope, run) : runHttp(scope, facts, run, { handler, access });
-    },
-  };
-}
-
-/** Errors of Middy's own middlewares say their status, as those of `http-errors` do. */
-function fromMiddy(error: unknown): unknown {
-  if (!(error instanceof Error) || isTypedError(error)) return error;
-  const { statusCode, message } = error as Error & { readonly statusCode?: unknown };
-  const isRefusal = typeof statusCode === "number" && Number.isInteger(statusCode) && statusCode >= 400 && statusCode < 500;
-  return isRefusal ? new PipelineError(message, statusCode, { cause: error }) : error;
-}
-
-async function runOther(scope: RequestScope, { context, run }: MiddyRun<unknown>): Promise<unknown> {
-  const { runtime, requestId, signal } = scope;
-  const adapters = await runtime.adapters();
-  const handler = String(scope.handler);
-  context["keelson"] = createContext(runtime, adapters, { requestId, user: anonymous, handler, signal });
-  return run();
-}
-
-async function runHttp(
-  scope: RequestScope,
-  facts: HttpFacts,
-  { context, claim, run }: MiddyRun<unknown>,
-  { handler, access }: Required<RequestScopeOptions>,
-): Promise<unknown> {
-  const { runtime, requestId, signal, deadlineMs } = scope;
-  const { shape, event } = facts;
-  const request = shape.request(event, facts.headers, scope);
-  const user = await authorize(scope, request, access);
-  identify(scope, user);
-  const adapters = await runtime.adapters();
-  const bytes = await request.readBody(Number.POSITIVE_INFINITY);
-  // Safe: what a handler gives for an HTTP event is a result in the event's shape, or becomes one.
-  const answer = (result: unknown) => answerOf(shape.read(structured(result as LambdaHttpResult)));
-  /** Runs it with a `ctx`; what it has published goes with the commit, or else with its result. */
-  const runWith = async (given: Parameters<Work>[0]): Promise<unknown> => {
-    const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, given);
-    context["keelson"] = createContext(runtime, adapters, {
-      requestId,
-      user,
-      handler,
-      signal: signal === undefined ? undefined : given.signal,
-      request: () => requestView(request, bytes),
-      effects,
-      commit: (items, result) => effects.commit(items, answer(result)),
-    });
-    const result = await run();
-    await effects.settle(() => answer(result));
-    return result;
-  };
-  const once = claim === undefined ? false : (claim.once ?? runtime.server.options.once?.key ?? "either");
-  const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: user.id !== undefined });
-  if (id === undefined) {
-    const { result, committed } = await unclaimedRun(adapters, scope, signal, runWith);
-    return committed === undefined ? result : shape.write(inShape(committed), event);
-  }
-  const { authorization = "", cookie = "" } = facts.headers;
-  const write = await onceWrite(
-    scope,
-    {
-      declaration: { name: handler, ...claim },
-      user,
-      input: { method: request.method, path: request.path, query: request.query, body: bytes },
-      deadlineMs,
-      assertFits: (response) => assertFits(inShape({ ...response, cookies: [] } as Answer), facts),
-      // Who it is may be known to the handler's own middlewares alone.
-      anonymousAs: JSON.stringify([authorization, cookie]),
-    },
-    id,
-  );
-  const work: Work = async (given) => answer(await runWith(given));
-  return shape.write(inShape(responseOf(await runtime.once.run(write, signal, work)) as Answer), event);
-
-  // Safe, above and here: an answer has no stream, which alone would have to be awaited.
-  function inShape({ headers, ...rest }: Answer): LambdaAnswer {
-    return toAnswer({ ...rest, headers: { ...headers } }, shape.maxResultBytes) as LambdaAnswer;
-  }
-}
-
-/** What the handler gave, or one of its middlewares, as an answer that can be kept. */
-function answerOf({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): Answer {
-  const content = isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
-  return { status: statusCode, headers, cookies, body: content };
+  const load = () => import("./legacy-mode.ts");
+  prepareLambda(server, load);
+  return lateMode(async () => {
+    const [{ legacyMode }, runtime] = await Promise.all([load(), lambdaRuntime(server)]);
+    return legacyMode(runtime, { handler, access });
+  });
 }

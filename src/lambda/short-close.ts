@@ -6,7 +6,7 @@ const limitMs = 250;
 
 const mark = Symbol.for("keelson.short-close");
 
-type Bind = () => Runtime;
+type Bind = () => Promise<Runtime>;
 
 interface ShortClose {
   (): void;
@@ -40,7 +40,7 @@ function shortClose(): ShortClose {
 /** Not more than what `onClose` named and the adapters: nothing is under way between two invocations. */
 async function closeOne(bind: Bind): Promise<void> {
   const startMs = performance.now();
-  const runtime = bind();
+  const runtime = await bind();
   runtime.lifecycle.drain();
   const clean = await closeResources(runtime, limitMs);
   runtime.log.info("shutdown.completed", { clean, exitCode: 0, totalMs: Math.round(performance.now() - startMs) });

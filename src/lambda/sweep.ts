@@ -1,6 +1,6 @@
 import type { Server } from "../app/server.ts";
 import type { Swept } from "../events/outbox.ts";
-import { lambdaRuntime, prepareLambda } from "./bind.ts";
+import { invokedRuntime, prepareLambda } from "./bind.ts";
 
 /** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */
 const graceMs = 10_000;
@@ -15,7 +15,7 @@ const graceMs = 10_000;
 export function lambdaSweep(server: Server): () => Promise<Swept> {
   prepareLambda(server);
   return async () => {
-    const runtime = lambdaRuntime(server);
+    const runtime = await invokedRuntime(server);
     await runtime.adapters();
     return runtime.outbox.sweep({ graceMs });
   };

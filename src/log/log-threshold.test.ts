@@ -1,12 +1,16 @@
-import { Logger as Powertools } from "@aws-lambda-powertools/logger";
+import { LogLevelThreshold, Logger as Powertools } from "@aws-lambda-powertools/logger";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { createThreshold, levelNumbers, type ThresholdOptions } from "./log-threshold.ts";
+import { levelNumbers, powertoolsNumbers } from "./levels.ts";
+import { isLeftToPowertools } from "./load-powertools.ts";
+import { createThreshold, type ThresholdOptions } from "./log-threshold.ts";
+import * as loaded from "./powertools-threshold.ts";
 
 type Said = [level: string, msg: string, data?: Record<string, unknown> | undefined];
 
 function threshold(options: Partial<ThresholdOptions>) {
   const said: Said[] = [];
-  const made = createThreshold({ environment: "production", env: {}, ...options }, (...notice) => said.push(notice));
+  const powertools = isLeftToPowertools(options.env ?? {}) ? loaded : undefined;
+  const made = createThreshold({ environment: "production", env: {}, powertools, ...options }, (...notice) => said.push(notice));
   return { ...made, said };
 }
 const { debug, info, warn, error } = levelNumbers;
@@ -17,6 +21,7 @@ afterEach(() => {
 
 describe("the numbers of levels", () => {
   it("are those of Powertools", () => {
+    expect(powertoolsNumbers).toEqual(LogLevelThreshold);
     for (const level of ["debug", "info", "warn", "error"] as const) {
       expect(new Powertools({ logLevel: level }).level).toBe(levelNumbers[level]);
     }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, expectTypeOf, it, vi } from "vitest";
 import type { Logger } from "./logger.ts";
+import * as powertoolsThreshold from "./powertools-threshold.ts";
 import { createServerLogger, type ServerLoggerOptions } from "./server-logger.ts";
 
 const clock = { now: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678) };
@@ -73,7 +74,7 @@ describe("the logger of a server", () => {
   });
 
   it("samples anew with each invocation", () => {
-    const { log, lines } = logger({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" } });
+    const { log, lines } = logger({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0.5" }, powertoolsThreshold });
     log.refreshSampling();
     lines.length = 0;
     for (let index = 0; index < 100; index += 1) {

@@ -1,7 +1,9 @@
 import { type Clock, systemClock } from "../context/clock.ts";
+import { levelNumbers, levelOf } from "./levels.ts";
+import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { type Print, recordLimits, recordText } from "./log-record.ts";
-import { createThreshold, levelNumbers, levelOf } from "./log-threshold.ts";
+import { createThreshold } from "./log-threshold.ts";
 import type { Logger, LogLevel } from "./logger.ts";
 import { createPowertoolsPrint, type PowertoolsLogger } from "./powertools-logger.ts";
 import { prettyLine } from "./pretty-line.ts";
@@ -22,6 +24,8 @@ export interface ServerLoggerOptions {
   readonly redact?: readonly string[];
   /** A Powertools Logger of one's own; see `createServerLogger`. */
   readonly powertools?: PowertoolsLogger;
+  /** Decides on level and sampling, where Powertools has a say: what `loadPowertools` has loaded. */
+  readonly powertoolsThreshold?: PowertoolsThreshold | undefined;
   /** The environment: `LOG_LEVEL`, `LOG_FORMAT`, `NO_COLOR`, `AWS_LAMBDA_LOG_LEVEL`, `AWS_LAMBDA_LOG_FORMAT`, `POWERTOOLS_*`. */
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Takes each line, without a line end. Default: stdout, written before the call returns. */
@@ -64,7 +68,9 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   const { powertools } = options;
   if (powertools === undefined) {
     const outside = new LogContext(rules);
-    const threshold = createThreshold(options, (level, msg, data) => printLine(level, outside, msg, data));
+    const threshold = createThreshold({ ...options, powertools: options.powertoolsThreshold }, (level, msg, data) =>
+      printLine(level, outside, msg, data),
+    );
     return serverLogger(above(threshold.current, printLine), outside, threshold.refreshSampling);
   }
   if (options.write === undefined) {

@@ -1,8 +1,8 @@
-import type middy from "@middy/core";
 import type { Runtime } from "../app/runtime.ts";
 import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
 import { createDeadlines, type Late } from "./deadline.ts";
+import type { ExecutionMode } from "./late-mode.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
@@ -38,8 +38,6 @@ export interface Invocation {
   readonly deadlineMs: number | undefined;
 }
 
-type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
-
 type Run = (
   request: { event: unknown; context: unknown; [name: string]: unknown },
   befores: unknown[],
@@ -63,18 +61,17 @@ interface MiddyPlugin {
  * early, and then Middy skips every `after`; so what holds for all responses is done here.
  */
 export function scopeMode<Event, Result, Facts extends ScopeFacts>(
-  runtime: () => Runtime,
+  runtime: Runtime,
   codec: EventCodec<Event, Result, Facts>,
 ): ExecutionMode {
   const mode = (
     { middyRequest, runRequest }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
     befores: unknown[],
-    initialHandler: unknown,
+    handler: unknown,
     afters: unknown[],
     onErrors: unknown[],
     plugin: MiddyPlugin,
   ) => {
-    let handler = initialHandler;
     const deadlines = createDeadlines();
     plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
@@ -103,12 +100,12 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
       // One promise that the run settles or its deadline: a race of two would take three more.
       new Promise((resolve, reject) => {
-        const bound = runtime();
-        const nowMs = bound.clock.now();
+        runtime.log.refreshSampling();
+        const nowMs = runtime.clock.now();
         const deadline = deadlines.of(context, nowMs);
         const deadlineMs = deadline === undefined ? undefined : nowMs + deadline.leftMs;
         const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs });
-        void runInScope(bound, facts, async (scope) => {
+        void runInScope(runtime, facts, async (scope) => {
           const answerError = (error: unknown) => {
             try {
               resolve(codec.finish(codec.fail(error, scope, facts), scope, facts));
@@ -127,10 +124,6 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
           }
         });
       });
-    keelsonHandler.handler = (replacement: unknown) => {
-      handler = replacement;
-      return keelsonHandler;
-    };
     return keelsonHandler;
   };
   // Middy types a mode as `() => void`; it calls it with the six arguments above.

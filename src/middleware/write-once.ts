@@ -1,6 +1,6 @@
 import type middy from "@middy/core";
 import type { HandlerDeclaration } from "../app/handler.ts";
-import { isOnceBy, type OnceBy } from "../once/write-id.ts";
+import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 
 /** How a handler's repeats are known and answered. */
 export interface WriteOnceOptions {

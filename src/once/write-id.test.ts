@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { isOnceBy, type OnceBy, writeIdOf } from "./write-id.ts";
+import { isOnceBy, type OnceBy } from "./once-by.ts";
+import { writeIdOf } from "./write-id.ts";
 
 const idOf = (headers: Record<string, string>, { once = "either" as OnceBy, isSignedIn = true, requestId = "r1" } = {}) =>
   writeIdOf(headers, { requestId, once, isSignedIn });

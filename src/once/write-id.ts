@@ -1,13 +1,6 @@
 import { createHash } from "node:crypto";
 import { FrameworkError } from "../errors/errors.ts";
-
-/** Which IDs of a request make its write happen once. */
-export type OnceBy = "either" | "idempotency-key" | false;
-
-/** Whether a value is an {@link OnceBy}. */
-export function isOnceBy(value: unknown): value is OnceBy {
-  return value === "either" || value === "idempotency-key" || value === false;
-}
+import type { OnceBy } from "./once-by.ts";
 
 /** The ID that a write is claimed by. */
 export interface WriteId {

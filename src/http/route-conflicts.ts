@@ -1,0 +1,16 @@
+import type { RouteEntry } from "./route-table.ts";
+
+/** The pairs of routes that answer the same requests: same method, same shape. */
+export function conflicts<Target>(
+  routes: readonly RouteEntry<Target>[],
+): { readonly first: RouteEntry<Target>; readonly second: RouteEntry<Target> }[] {
+  const seen = new Map<string, RouteEntry<Target>>();
+  const found: { first: RouteEntry<Target>; second: RouteEntry<Target> }[] = [];
+  for (const entry of routes) {
+    const shape = `${entry.route.method} /${entry.route.segments.map((segment) => ("static" in segment ? segment.static : ":")).join("/")}`;
+    const first = seen.get(shape);
+    if (first === undefined) seen.set(shape, entry);
+    else found.push({ first, second: entry });
+  }
+  return found;
+}

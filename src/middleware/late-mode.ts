@@ -1,0 +1,34 @@
+import type middy from "@middy/core";
+import { kept } from "../context/kept.ts";
+
+/** How Middy runs a function. */
+export type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
+
+type Handler = (event: unknown, context: unknown, options?: unknown) => unknown;
+
+/** What Middy calls a mode with, and what it gets: its types say `() => void`. */
+type Mode = (tools: unknown, befores: unknown, handler: Handler, afters: unknown, onErrors: unknown, plugin: unknown) => Handler;
+
+/**
+ * A Middy execution mode that is loaded with the first invocation: what a function imports is what its cold start waits
+ * for, and Lambda can have the first event ready meanwhile. A load that failed is tried again.
+ */
+export function lateMode(load: () => Promise<ExecutionMode>): ExecutionMode {
+  const mode: Mode = (tools, befores, initialHandler, ...rest) => {
+    let handler = initialHandler;
+    let loaded: Handler | undefined;
+    const loading = kept(async () => {
+      const made = (await load()) as unknown as Mode;
+      loaded = made(tools, befores, (event, context, options) => handler(event, context, options), ...rest);
+      return loaded;
+    });
+    const lateHandler = (event: unknown, context: unknown) =>
+      loaded === undefined ? loading().then((run) => run(event, context)) : loaded(event, context);
+    lateHandler.handler = (replacement: Handler) => {
+      handler = replacement;
+      return lateHandler;
+    };
+    return lateHandler;
+  };
+  return mode as unknown as ExecutionMode;
+}
