@@ -28,6 +28,7 @@ export async function bundleFunctions({ entry, outdir, tsconfig, groups = [], so
     entryFileNames: "[name].mjs",
     chunkFileNames: "[name]-[hash].mjs",
     minify: true,
+    charset: "ascii", // one character beyond Latin-1 would have V8 hold the whole file in two bytes a character
     comments: { legal: false },
   };
   const initial = groups.map((group) => ({ ...group, tags: ["$initial"] }));

