@@ -1,4 +1,4 @@
-import type { Adapters, Runtime } from "../app/runtime.ts";
+import type { Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
 import { closeAtShutdown } from "./short-close.ts";
@@ -10,13 +10,9 @@ import { closeAtShutdown } from "./short-close.ts";
 export async function lambdaRuntime(server: Server): Promise<Runtime> {
   const state = serverInternals(server);
   state.started = true;
-  const [{ createRuntime }, powertools] = await Promise.all([import("../app/runtime.ts"), loadPowertools(process.env)]);
-  state.runtime ??= createRuntime(server, {
-    variables: process.env,
-    powertools,
-    openAdapters: open,
-    isFrozenBetweenEvents: true,
-  });
+  if (state.runtime !== undefined) return state.runtime;
+  const [{ createLambdaRuntime }, powertools] = await Promise.all([import("./create-runtime.ts"), loadPowertools(process.env)]);
+  state.runtime ??= createLambdaRuntime(server, powertools);
   return state.runtime;
 }
 
@@ -46,10 +42,5 @@ export function prepareLambda(server: Server, load?: () => Promise<unknown>): vo
  */
 function preload(load: () => Promise<unknown> = async () => undefined): void {
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;
-  void Promise.allSettled([load(), import("../app/runtime.ts"), import("../aws/adapters.ts"), import("../aws/dynamodb-sdk.ts")]);
-}
-
-async function open(runtime: Runtime): Promise<Adapters> {
-  const { openAwsAdapters } = await import("../aws/adapters.ts");
-  return openAwsAdapters(runtime, process.env);
+  void Promise.allSettled([load(), import("./create-runtime.ts"), import("../aws/dynamodb-sdk.ts")]);
 }

@@ -1,0 +1,14 @@
+import { createRuntime, type Runtime } from "../app/runtime.ts";
+import type { Server } from "../app/server.ts";
+import { openAwsAdapters } from "../aws/adapters.ts";
+import type { PowertoolsThreshold } from "../log/load-powertools.ts";
+
+/** Binds a server to the environment and to AWS. */
+export function createLambdaRuntime(server: Server, powertools: PowertoolsThreshold | undefined): Runtime {
+  return createRuntime(server, {
+    variables: process.env,
+    powertools,
+    openAdapters: (runtime) => openAwsAdapters(runtime, process.env),
+    isFrozenBetweenEvents: true,
+  });
+}
