@@ -1,13 +1,19 @@
+import { marshall } from "@aws-sdk/util-dynamodb";
 import { expect, test } from "vitest";
 import { dynamoConfigRows } from "./config-rows.ts";
 
 const address = (key: string) => ({ partition: "config#system", key });
-const item = (key: string) => ({ pk: "config#system", sk: key, value: key, version: 1 });
+const item = (key: string) => marshall({ pk: "config#system", sk: key, value: key, version: 1 });
+
+interface Key {
+  readonly pk: { readonly S: string };
+  readonly sk: { readonly S: string };
+}
 
 /** A database that answers each BatchGetItem with what `answer` makes of the keys asked for. */
-function database(answer: (keys: { pk: string; sk: string }[], call: number) => unknown) {
+function database(answer: (keys: Key[], call: number) => unknown) {
   const asked: number[] = [];
-  const send = async ({ input }: { input: { RequestItems: { config: { Keys: { pk: string; sk: string }[] } } } }) => {
+  const send = async ({ input }: { input: { RequestItems: { config: { Keys: Key[] } } } }) => {
     const { Keys } = input.RequestItems.config;
     asked.push(Keys.length);
     return answer(Keys, asked.length);
@@ -23,7 +29,7 @@ test("rows come back in the order they were asked for, absent ones as undefined"
 });
 
 test("more than a hundred keys are asked for in chunks", async () => {
-  const store = database((keys) => ({ Responses: { config: keys.map(({ sk }) => item(sk)) } }));
+  const store = database((keys) => ({ Responses: { config: keys.map(({ sk }) => item(sk.S)) } }));
   const rows = await dynamoConfigRows(store.database, "config").read(
     Array.from({ length: 250 }, (_, index) => address(`k${index}`)),
   );
@@ -35,7 +41,7 @@ test("more than a hundred keys are asked for in chunks", async () => {
 test("keys that were left unprocessed are asked for again, after a pause, and never taken for absent", async () => {
   const waits: number[] = [];
   const store = database((keys, call) =>
-    call < 3 ? { UnprocessedKeys: { config: { Keys: keys } } } : { Responses: { config: keys.map(({ sk }) => item(sk)) } },
+    call < 3 ? { UnprocessedKeys: { config: { Keys: keys } } } : { Responses: { config: keys.map(({ sk }) => item(sk.S)) } },
   );
   const reader = dynamoConfigRows(store.database, "config", async (attempt) => void waits.push(attempt));
 

@@ -1,3 +1,4 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../config/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 
@@ -33,8 +34,8 @@ async function readChunk(
   addresses: readonly RowAddress[],
   rows: Map<string, ConfigRow>,
 ): Promise<void> {
-  const { BatchGetCommand } = await import("./dynamodb-sdk.ts");
-  let keys: Record<string, unknown>[] = addresses.map(({ partition, key }) => ({ pk: partition, sk: key }));
+  const { BatchGetItemCommand, unmarshall } = await import("./dynamodb-sdk.ts");
+  let keys: Record<string, AttributeValue>[] = addresses.map(({ partition, key }) => ({ pk: { S: partition }, sk: { S: key } }));
   for (let attempt = 0; keys.length > 0; attempt++) {
     if (attempt === maxAttempts) {
       throw new Error(
@@ -43,9 +44,10 @@ async function readChunk(
     }
     if (attempt > 0) await wait(attempt);
     const { Responses = {}, UnprocessedKeys = {} } = await database.send(
-      new BatchGetCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } } }),
+      new BatchGetItemCommand({ RequestItems: { [tableName]: { Keys: keys, ConsistentRead: consistent } } }),
     );
-    for (const item of Responses[tableName] ?? []) {
+    for (const stored of Responses[tableName] ?? []) {
+      const item = unmarshall(stored);
       // Safe: the resolver checks value and version against the declaration before it uses a row.
       rows.set(identity(String(item["pk"]), String(item["sk"])), item as unknown as ConfigRow);
     }

@@ -3,6 +3,7 @@
  * keeps these and what they need: of a package that is itself loaded by `import()` it has to keep everything.
  */
 export {
+  BatchGetItemCommand,
   DeleteItemCommand,
   DynamoDBClient,
   GetItemCommand,
@@ -10,7 +11,6 @@ export {
   UpdateItemCommand,
 } from "@aws-sdk/client-dynamodb";
 export {
-  BatchGetCommand,
   DynamoDBDocumentClient,
   GetCommand,
   QueryCommand,
@@ -18,3 +18,4 @@ export {
   TransactWriteCommand,
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
+export { unmarshall } from "@aws-sdk/util-dynamodb";
