@@ -175,6 +175,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
+  let routes: Runtime["routes"] | undefined;
 
   const log = createServerLogger({
     ...state.options.log,
@@ -193,7 +194,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     variables,
     clock,
     log,
+    // A function of one handler never asks for them.
     get routes() {
+      routes ??= createRouteTable(routed(allHandlers()));
       return routes;
     },
     get resolver() {
@@ -285,14 +288,12 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
   };
   state.ready = async () => void (await runtime.adapters());
-  const routes = createRouteTable(
-    routed([
-      ...state.registry.handlers.values(),
-      ...healthHandlers(runtime),
-      clientLogHandler(runtime),
-      ...state.builtIns(runtime),
-    ]),
-  );
+  const allHandlers = () => [
+    ...state.registry.handlers.values(),
+    ...healthHandlers(runtime),
+    clientLogHandler(runtime),
+    ...state.builtIns(runtime),
+  ];
   return runtime;
 }
 
