@@ -33,6 +33,13 @@ test("importing keelson loads no Middy either", async () => {
   expect((await loadedBy("index.ts")).filter((url) => url.includes("@middy"))).toEqual([]);
 });
 
+test("importing keelson/lambda loads nothing that only invocations run on", async () => {
+  const lazy =
+    /@aws-lambda-powertools|src\/(app\/(runtime|context)|http\/pipeline|config\/resolver|log\/server-logger|lambda\/(http-function|legacy-mode|consume-batch|dispatch-records))\.ts$/;
+
+  expect((await loadedBy("lambda/index.ts")).filter((url) => lazy.test(url))).toEqual([]);
+});
+
 test.each(["index.ts", "lambda/index.ts"])(
   "importing %s loads nothing of writes, messages and what operators do",
   async (entry) => {
