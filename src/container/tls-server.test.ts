@@ -350,9 +350,10 @@ test("a stream that breaks is reset, and logged", async () => {
 test("a session that is idle is closed in time, one in use is not", async () => {
   const served = await serving({ keepAliveTimeoutMs: 300 });
   const busy = await served.client();
-  const idle = await served.client();
   const waiting = busy.get("/held/busy");
   await hears(served, "held.began");
+  // The last to come: when its time is over, that of the other was before.
+  const idle = await served.client();
   await closed(idle.session);
   held.get("busy")?.();
 
