@@ -81,12 +81,37 @@ test("POST /files leads through stream, bus and queues to the message about the 
   await expect.poll(() => child.text, { timeout: 60_000 }).toContain(`{"text":"the file was scanned","file":"${file["id"]}"}`);
 });
 
-test("deployed once more, the key ring is left as it is", async () => {
-  expect(await deploy()).toContain(`the key ring /keelson-files/${stage}/key-ring is there`);
+test("deployed once more with a function for each handler, the key ring stays, and each answers its route", async () => {
+  const before = await functionNames();
+  expect(await deploy("--param", "shape=each")).toContain(`the key ring /keelson-files/${stage}/key-ring is there`);
+  const after = await functionNames();
+  expect(after).toEqual(
+    expect.arrayContaining(["createFile", "listFiles", "showFile"].map((name) => `keelson-files-${stage}-${name}`)),
+  );
+  expect(before).not.toEqual(after);
+
+  const [created, file] = await ask("POST", "/files", { name: "b.txt", sizeMb: 1 });
+  expect(created).toBe(201);
+  expect(await ask("GET", `/files/${file["id"]}`)).toMatchObject([200, { name: "b.txt" }]);
+  expect(await ask("GET", "/health/ready")).toMatchObject([200, { status: "ready" }]);
 }, 180_000);
 
-async function deploy(): Promise<string> {
-  const started = spawn("npm", ["run", "deploy", "--", "--stage", stage], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"] });
+/** The functions that are there. */
+async function functionNames(): Promise<string[]> {
+  const response = await fetch(`${env["AWS_ENDPOINT_URL"]}/2015-03-31/functions`, {
+    headers: { authorization: "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/lambda" },
+  });
+  // Safe: what is not there fails the test.
+  const { Functions: functions } = (await response.json()) as { readonly Functions: { readonly FunctionName: string }[] };
+  return functions.map(({ FunctionName: name }) => name).sort();
+}
+
+async function deploy(...more: string[]): Promise<string> {
+  const started = spawn("npm", ["run", "deploy", "--", "--stage", stage, ...more], {
+    cwd: root,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let printed = "";
   for (const stream of [started.stdout, started.stderr]) {
     stream.on("data", (chunk: Buffer) => {
