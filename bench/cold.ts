@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { bundleOurs, bundlePeer } from "./bundles.ts";
 import { median, type Result, result, rounded } from "./measure.ts";
 
-const rounds = 25;
+const rounds = 60;
 const names = ["empty", "ours", "peer"] as const;
 
 /**

@@ -1,46 +1,53 @@
 import type { Runtime } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
+import { kept } from "../context/kept.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
+import type { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
-/**
- * The runtime of a server: bound from the environment, once a process. It is loaded here, with the first invocation or before:
- * what a function imports is what its cold start waits for (`bundle-import` in `bench/results.json`).
- */
-export async function lambdaRuntime(server: Server): Promise<Runtime> {
-  const state = serverInternals(server);
-  state.started = true;
-  if (state.runtime !== undefined) return state.runtime;
-  const [{ createLambdaRuntime }, powertools] = await Promise.all([import("./create-runtime.ts"), loadPowertools(process.env)]);
-  state.runtime ??= createLambdaRuntime(server, powertools);
-  return state.runtime;
+/** What invocations of a function need, in one module. */
+export interface InvocationModule {
+  readonly createLambdaRuntime: typeof createLambdaRuntime;
+  readonly loadSdk: typeof loadSdk;
 }
 
-/** The runtime for an invocation that begins. */
-export async function invokedRuntime(server: Server): Promise<Runtime> {
-  const runtime = await lambdaRuntime(server);
-  runtime.log.refreshSampling();
-  return runtime;
+/** What an invocation runs on. */
+export interface Invoked<Loaded> {
+  readonly loaded: Loaded;
+  /** Bound from the environment, once a process. */
+  readonly runtime: Runtime;
 }
 
 /**
- * Lets `server.ready()` be awaited before the first invocation, which alone would bind a runtime, and has the server closed
- * when the process is told to end.
+ * Prepares a server for a function: `server.ready()` can be awaited before the first invocation, and the server is closed when
+ * the process is told to end.
  *
- * @param load - imports what the function's invocations need beside the runtime.
+ * @param load - imports what invocations need. It is loaded with the first of them: what a function imports is what its cold
+ * start waits for (`bundle-import` in `bench/results.json`). In Lambda it is asked for while the function still starts, when it
+ * has a whole processor whatever its memory; nothing waits for it then, and what fails fails again where it is needed.
+ * @returns begins an invocation.
  */
-export function prepareLambda(server: Server, load?: () => Promise<unknown>): void {
+export function prepareLambda<Loaded extends InvocationModule>(
+  server: Server,
+  load: () => Promise<Loaded>,
+): () => Promise<Invoked<Loaded>> {
   const state = serverInternals(server);
-  state.ready ??= async () => void (await (await lambdaRuntime(server)).adapters());
-  preload(load);
-  closeAtShutdown(state, () => lambdaRuntime(server));
-}
-
-/**
- * In Lambda what every first invocation asks for is loaded while the function starts, when it has a whole processor whatever
- * its memory. Nothing waits for it, and what fails fails again where it is needed.
- */
-function preload(load: () => Promise<unknown> = async () => undefined): void {
-  if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;
-  void Promise.allSettled([load(), import("./create-runtime.ts"), import("../aws/dynamodb-sdk.ts")]);
+  const loading = kept(load);
+  const begin = async () => {
+    state.started = true;
+    const loaded = await loading();
+    if (state.runtime === undefined) {
+      const powertools = await loadPowertools(process.env);
+      state.runtime ??= loaded.createLambdaRuntime(server, powertools);
+    }
+    return { loaded, runtime: state.runtime };
+  };
+  state.ready ??= async () => void (await (await begin()).runtime.adapters());
+  if (process.env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
+    void loading()
+      .then(({ loadSdk }) => loadSdk())
+      .catch(() => undefined);
+  }
+  closeAtShutdown(state, async () => (await begin()).runtime);
+  return begin;
 }

@@ -5,8 +5,11 @@ import { processMessage } from "../app/process-message.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
 
+export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+
 /** Processes the messages of one invocation: those of an ordered queue in their order. */
 export async function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
+  runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   const adapters = await runtime.adapters();
   const messaging = await adapters.messaging();

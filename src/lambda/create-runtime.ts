@@ -3,6 +3,9 @@ import type { Server } from "../app/server.ts";
 import { openAwsAdapters } from "../aws/adapters.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
 
+/** Loads the client that every first request waits for. */
+export const loadSdk = () => import("../aws/dynamodb-sdk.ts");
+
 /** Binds a server to the environment and to AWS. */
 export function createLambdaRuntime(server: Server, powertools: PowertoolsThreshold | undefined): Runtime {
   return createRuntime(server, {

@@ -5,6 +5,8 @@ import { type OutboxRow, type OutboxStore, sweepClaim } from "../events/outbox.t
 import { readOutboxRecord, type WrittenRow } from "./outbox-record.ts";
 import { type TimedContext, type TimeLeft, timeLeft } from "./time-left.ts";
 
+export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+
 /** How old a row has to be, in milliseconds: a younger one is on its way, by the function that has committed it. */
 const graceMs = 2_000;
 /** How long to wait for a sweep that is at the same rows, in milliseconds. */
@@ -22,6 +24,7 @@ export async function dispatchRecords(
   event: DynamoDBStreamEvent,
   context: TimedContext,
 ): Promise<DynamoDBBatchResponse> {
+  runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   if (!Array.isArray(event?.Records)) {
     throw new TypeError("lambdaStream: the event is not of a DynamoDB stream; check the function's trigger");

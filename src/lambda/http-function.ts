@@ -11,6 +11,8 @@ import { type LambdaAnswer, toAnswer } from "./codec.ts";
 import { assertFits, eventCodec, inBetween, shapeOf } from "./event-codec.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
+export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+
 /** What answers HTTP events. */
 export interface HttpFunction<Event extends LambdaHttpEvent> {
   /** Opens the scope that `answer` runs in. */

@@ -1,7 +1,7 @@
 import middy from "@middy/core";
 import { type Server, serverInternals } from "../app/server.ts";
 import { lateMode } from "../middleware/late-mode.ts";
-import { lambdaRuntime, prepareLambda } from "./bind.ts";
+import { prepareLambda } from "./bind.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
@@ -47,15 +47,14 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
 }
 
 function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
-  const loadFunction = () => import("./http-function.ts");
+  const begin = prepareLambda(server, () => import("./http-function.ts"));
   let answer: (event: Event) => Promise<LambdaHttpResult<Event>>;
   const executionMode = lateMode(async () => {
-    const [{ createHttpFunction }, runtime] = await Promise.all([loadFunction(), lambdaRuntime(server)]);
-    const loaded = createHttpFunction<Event>(runtime, name);
-    answer = loaded.answer;
-    return loaded.mode;
+    const { loaded, runtime } = await begin();
+    const made = loaded.createHttpFunction<Event>(runtime, name);
+    answer = made.answer;
+    return made.mode;
   });
-  prepareLambda(server, loadFunction);
   return middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler((event: Event) => answer(event));
 }
 

@@ -18,6 +18,8 @@ import { assertFits, eventCodec, type HttpFacts, structured } from "./event-code
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import type { RequestScopeOptions } from "./request-scope.ts";
 
+export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+
 interface OtherFacts extends ScopeFacts {
   readonly shape: undefined;
   readonly event: unknown;

@@ -1,6 +1,6 @@
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import type { Server } from "../app/server.ts";
-import { invokedRuntime, prepareLambda } from "./bind.ts";
+import { prepareLambda } from "./bind.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for batches of SQS. */
@@ -15,10 +15,9 @@ export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Pro
  * export const queue = lambdaQueue(server);
  */
 export function lambdaQueue(server: Server): LambdaQueueHandler {
-  const load = () => import("./consume-batch.ts");
-  prepareLambda(server, load);
+  const begin = prepareLambda(server, () => import("./consume-batch.ts"));
   return async (event, context) => {
-    const [{ consumeBatch }, runtime] = await Promise.all([load(), invokedRuntime(server)]);
-    return consumeBatch(runtime, event, context);
+    const { loaded, runtime } = await begin();
+    return loaded.consumeBatch(runtime, event, context);
   };
 }

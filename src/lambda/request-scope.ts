@@ -2,7 +2,7 @@ import { type Server, serverInternals } from "../app/server.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
 import { type ExecutionMode, lateMode } from "../middleware/late-mode.ts";
-import { lambdaRuntime, prepareLambda } from "./bind.ts";
+import { prepareLambda } from "./bind.ts";
 
 /** What {@link requestScope} wraps. */
 export interface RequestScopeOptions {
@@ -35,10 +35,9 @@ export function requestScope(server: Server, { handler, access = rules.everyone 
   if (serverInternals(server).registry.handlers.has(handler)) {
     throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
   }
-  const load = () => import("./legacy-mode.ts");
-  prepareLambda(server, load);
+  const begin = prepareLambda(server, () => import("./legacy-mode.ts"));
   return lateMode(async () => {
-    const [{ legacyMode }, runtime] = await Promise.all([load(), lambdaRuntime(server)]);
-    return legacyMode(runtime, { handler, access });
+    const { loaded, runtime } = await begin();
+    return loaded.legacyMode(runtime, { handler, access });
   });
 }

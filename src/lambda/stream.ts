@@ -1,6 +1,6 @@
 import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import type { Server } from "../app/server.ts";
-import { invokedRuntime, prepareLambda } from "./bind.ts";
+import { prepareLambda } from "./bind.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for batches of a DynamoDB stream. */
@@ -16,10 +16,9 @@ export type LambdaStreamHandler = (event: DynamoDBStreamEvent, context: TimedCon
  * export const stream = lambdaStream(server);
  */
 export function lambdaStream(server: Server): LambdaStreamHandler {
-  const load = () => import("./dispatch-records.ts");
-  prepareLambda(server, load);
+  const begin = prepareLambda(server, () => import("./dispatch-records.ts"));
   return async (event, context) => {
-    const [{ dispatchRecords }, runtime] = await Promise.all([load(), invokedRuntime(server)]);
-    return dispatchRecords(runtime, event, context);
+    const { loaded, runtime } = await begin();
+    return loaded.dispatchRecords(runtime, event, context);
   };
 }

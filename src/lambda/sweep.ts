@@ -1,6 +1,6 @@
 import type { Server } from "../app/server.ts";
 import type { Swept } from "../events/outbox.ts";
-import { invokedRuntime, prepareLambda } from "./bind.ts";
+import { prepareLambda } from "./bind.ts";
 
 /** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */
 const graceMs = 10_000;
@@ -13,9 +13,10 @@ const graceMs = 10_000;
  * export const sweep = lambdaSweep(server);
  */
 export function lambdaSweep(server: Server): () => Promise<Swept> {
-  prepareLambda(server);
+  const begin = prepareLambda(server, () => import("./create-runtime.ts"));
   return async () => {
-    const runtime = await invokedRuntime(server);
+    const { runtime } = await begin();
+    runtime.log.refreshSampling();
     await runtime.adapters();
     return runtime.outbox.sweep({ graceMs });
   };
