@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
 import { createTenantConfig } from "../config/declaration.ts";
 import { uncachedRows } from "../config/key-rows.ts";
 import type { ConfigParameter } from "../config/parameters.ts";
@@ -23,13 +24,7 @@ function runtimeOver(...answers: (readonly ConfigParameter[] | Error)[]) {
     openAdapters: async () => {
       seen.opened += 1;
       return {
-        database: {} as never,
-        databaseFor: () => ({}) as never,
-        configRows: { read: async () => [] },
-        configStore: {} as never,
-        claims: {} as never,
-        outbox: {} as never,
-        messaging: {} as never,
+        ...unusedAdapters,
         parameters: {
           read: async (path) => {
             const answer = answers[Math.min(seen.reads.length, answers.length - 1)];
@@ -131,13 +126,7 @@ test("without a path of SSM nothing is read", async () => {
   const runtime = createRuntime(server, {
     variables: {},
     openAdapters: async () => ({
-      database: {} as never,
-      databaseFor: () => ({}) as never,
-      configRows: { read: async () => [] },
-      configStore: {} as never,
-      claims: {} as never,
-      outbox: {} as never,
-      messaging: {} as never,
+      ...unusedAdapters,
       parameters: { read, get: read, middlewareStack: {} as never, close: () => {} },
       close: async () => {},
     }),
@@ -166,13 +155,7 @@ function ringOver({ production = false, path = false }, ...answers: (ConfigParam
     developmentSecret: "the secret of development, long enough",
     write: (line) => lines.push(line),
     openAdapters: async () => ({
-      database: {} as never,
-      databaseFor: () => ({}) as never,
-      configRows: { read: async () => [] },
-      configStore: {} as never,
-      claims: {} as never,
-      outbox: {} as never,
-      messaging: {} as never,
+      ...unusedAdapters,
       parameters: {
         read: async () => [{ name: "/app/none/such", value: "1", secure: false }],
         get: async () => {
@@ -238,16 +221,7 @@ test("a server in production with encrypted keys and without a ring says so at i
     const runtime = createRuntime(server, {
       variables: {},
       write: (line) => lines.push(line),
-      openAdapters: async () => ({
-        database: {} as never,
-        databaseFor: () => ({}) as never,
-        configRows: { read: async () => [] },
-        configStore: {} as never,
-        claims: {} as never,
-        outbox: {} as never,
-        messaging: {} as never,
-        close: async () => {},
-      }),
+      openAdapters: async () => unusedAdapters,
     });
     await runtime.adapters();
     return lines.map((line) => JSON.parse(line) as object);
@@ -265,16 +239,7 @@ test("the ring of development is made neither in production nor in Lambda", asyn
       variables,
       developmentSecret: "the secret of development, long enough",
       write: () => {},
-      openAdapters: async () => ({
-        database: {} as never,
-        databaseFor: () => ({}) as never,
-        configRows: { read: async () => [] },
-        configStore: {} as never,
-        claims: {} as never,
-        outbox: {} as never,
-        messaging: {} as never,
-        close: async () => {},
-      }),
+      openAdapters: async () => unusedAdapters,
     });
     await runtime.adapters();
     return runtime.cipher.active().catch(({ code }: { code: string }) => code);

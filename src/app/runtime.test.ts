@@ -1,16 +1,11 @@
 import { expect, test } from "vitest";
+import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
 import { environmentOf } from "./environment.ts";
 import { createRuntime } from "./runtime.ts";
 import { buildServer } from "./server.ts";
 
 const adapters = (closed: string[] = []) => ({
-  database: {} as never,
-  databaseFor: () => ({}) as never,
-  configRows: { read: async () => [] },
-  configStore: {} as never,
-  claims: {} as never,
-  outbox: {} as never,
-  messaging: {} as never,
+  ...unusedAdapters,
   close: async () => void closed.push("closed"),
 });
 

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
+import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
 import { closeResources } from "../app/close-resources.ts";
 import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
@@ -120,16 +121,7 @@ async function serving(options: Parameters<typeof createHttpServer>[1] = {}, aut
   const runtime = createRuntime(server, {
     variables: {},
     write: (line) => void logs.push(JSON.parse(line)),
-    openAdapters: async () => ({
-      database: {} as never,
-      databaseFor: () => ({}) as never,
-      configRows: { read: async () => [] },
-      configStore: {} as never,
-      claims: {} as never,
-      outbox: {} as never,
-      messaging: {} as never,
-      close: async () => {},
-    }),
+    openAdapters: async () => unusedAdapters,
   });
   const container = createHttpServer(runtime, options);
   const { http } = container;

@@ -5,6 +5,7 @@ import { get as getHttps } from "node:https";
 import { type AddressInfo, connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { afterEach, expect, test } from "vitest";
+import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
 import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { buildServer } from "../app/server.ts";
@@ -112,16 +113,7 @@ async function serving(options: HttpServerOptions = {}) {
   const runtime = createRuntime(server, {
     variables: { LOG_LEVEL: "debug" },
     write: (line) => void logs.push(JSON.parse(line)),
-    openAdapters: async () => ({
-      database: {} as never,
-      databaseFor: () => ({}) as never,
-      configRows: { read: async () => [] },
-      configStore: {} as never,
-      claims: {} as never,
-      outbox: {} as never,
-      messaging: {} as never,
-      close: async () => {},
-    }),
+    openAdapters: async () => unusedAdapters,
   });
   const container = createHttpServer(runtime, { tls: { key, cert }, ...options });
   const { http, connections } = container;
