@@ -44,6 +44,8 @@ type Fakes = Partial<OutboxStore & EventBus> & {
   readonly name?: string;
   readonly clock?: { now(): number };
   readonly opened?: () => void;
+  /** How many rows fit a page, whatever is asked for. */
+  readonly most?: number;
   /** Decides when a call is carried out. */
   readonly turn?: (call: string) => Promise<unknown>;
 };
@@ -53,7 +55,10 @@ function outboxOf(shared: Shared, fakes: Fakes = {}) {
   return processOf(shared, fakes).outbox;
 }
 
-function processOf(shared: Shared, { name = "a", clock, opened = () => {}, turn = async () => {}, ...own }: Fakes = {}) {
+function processOf(
+  shared: Shared,
+  { name = "a", clock, opened = () => {}, most = Number.POSITIVE_INFINITY, turn = async () => {}, ...own }: Fakes = {},
+) {
   const { world } = shared;
   const process = { isAlive: true, name };
   const fine = async (call: string) => {
@@ -79,7 +84,7 @@ function processOf(shared: Shared, { name = "a", clock, opened = () => {}, turn 
       await turn("pending");
       shared.reads.push(shard);
       const waiting = shared.rows.filter(({ shard: of, sort }) => of === shard && sort < before && sort > after);
-      return waiting.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, limit);
+      return waiting.sort((one, other) => (one.sort < other.sort ? -1 : 1)).slice(0, Math.min(limit, most));
     },
     ...own,
   };
@@ -247,6 +252,13 @@ test.each([
   expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: count, left: 0 });
   expect(shared.puts.map(({ length }) => length)).toEqual(sizes);
   expect(shared.dispatched()).toEqual(Array.from({ length: count }, (_, number) => eventIdOf(2, number)));
+});
+
+test("a page that ends before it is full is not the last", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 5; number += 1) shared.add(2, number, graceMs + 5 - number);
+  expect(await outboxOf(shared, { most: 2 }).sweep({ graceMs })).toEqual({ dispatched: 5, left: 0 });
+  expect(shared.puts.map(({ length }) => length)).toEqual([2, 2, 1]);
 });
 
 test("rows that the bus does not take do not hold up those behind them, nor other shards", async () => {

@@ -125,7 +125,8 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
         dispatched += count;
         left += rows.length - count;
         // A bus that takes nothing is asked another time; rows that it never takes do not hold up those behind them.
-        if (count === 0 || rows.length < pageSize) break;
+        if (count === 0) break;
+        // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
         after = rows.at(-1)?.sort;
       }
     } finally {
