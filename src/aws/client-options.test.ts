@@ -1,0 +1,49 @@
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { GetItemCommand } from "@aws-sdk/client-dynamodb";
+import { expect, test } from "vitest";
+import { openDatabase } from "./dynamodb.ts";
+
+const body = JSON.stringify({ Item: { id: { S: "ä".repeat(10) } } });
+
+/** Asks a server for an item that answers each call in its own way. */
+async function itemFrom(answer: (response: ServerResponse, bytes: Buffer) => void) {
+  let calls = 0;
+  const http = createServer((_request, response) => {
+    calls += 1;
+    const bytes = Buffer.from(body);
+    response.writeHead(200, { "content-type": "application/x-amz-json-1.0", "content-length": bytes.length });
+    answer(response, bytes);
+  }).listen(0, "127.0.0.1");
+  await once(http, "listening");
+  const { port } = http.address() as AddressInfo; // safe: it listens on a port
+  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
+  const database = await openDatabase({ endpoint: `http://127.0.0.1:${port}`, region: "us-east-1", credentials });
+  try {
+    const { Item } = await database.send(new GetItemCommand({ TableName: "t", Key: { id: { S: "1" } } }));
+    return { Item, calls };
+  } catch (error) {
+    return { error, calls };
+  } finally {
+    database.destroy();
+    http.closeAllConnections();
+    http.close();
+  }
+}
+
+test("an answer that comes in pieces, cut within a character, is put together", async () => {
+  const found = await itemFrom((response, bytes) => {
+    const middle = bytes.indexOf("ä") + 1;
+    response.write(bytes.subarray(0, middle), () => response.end(bytes.subarray(middle)));
+  });
+  expect(found).toEqual({ Item: { id: { S: "ä".repeat(10) } }, calls: 1 });
+});
+
+test("a connection that ends within the answer is an error, after the SDK's retries, and nobody waits for the rest", async () => {
+  const { error, calls } = await itemFrom((response, bytes) => {
+    response.write(bytes.subarray(0, 10), () => response.destroy());
+  });
+  expect(error).toMatchObject({ code: "ECONNRESET" });
+  expect(calls).toBeGreaterThan(1);
+}, 30_000);
