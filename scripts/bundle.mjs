@@ -6,7 +6,7 @@ import { rolldown } from "rolldown";
 
 /**
  * Bundles a module of functions with what it imports. What is imported lazily (clients of the SDK, jose, idempotency) is read
- * when it is needed. A file of its own costs 0.2 ms, so what is read together is one file: what the entry imports, and what
+ * when it is needed. A file of its own costs a millisecond, so what is read together is one file: what the entry imports, and what
  * the first request asks for.
  *
  * @param entry - the path of the module, by the name of its file in `outdir`.

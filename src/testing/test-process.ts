@@ -6,7 +6,6 @@ import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
 import type { Clock } from "../context/clock.ts";
-import { loadPowertools } from "../log/load-powertools.ts";
 import { CrashError } from "./crash-error.ts";
 import type { CallWatch } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
@@ -43,7 +42,6 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
   const runtime = createRuntime(server, {
     ...rest,
     variables,
-    powertools: await loadPowertools(variables),
     write: (line) => {
       if (!life.signal.aborted) logs.push(JSON.parse(line) as Record<string, unknown>);
     },

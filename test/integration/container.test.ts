@@ -87,6 +87,18 @@ test("a check that fails makes the service not ready, and says which", async () 
   expect(await response.json()).toEqual({ status: "unavailable", state: "running", checks: { pool: "failing", fine: "ok" } });
 });
 
+test.each([
+  ["1", 1],
+  ["0", 0],
+])("debug lines are sampled at the rate of POWERTOOLS_LOGGER_SAMPLE_RATE: %s", async (rate, count) => {
+  const container = await start({ LOG_LEVEL: "info", POWERTOOLS_LOGGER_SAMPLE_RATE: rate });
+  expect((await get(container, "/wait/1")).status).toBe(200);
+  await logged(container, "wait.began");
+  container.child.kill("SIGTERM");
+  await container.exited;
+  expect(container.logs.filter(({ msg }) => msg === "wait.asked")).toHaveLength(count);
+});
+
 test("streams, cookies and bodies pass", async () => {
   const container = await start();
 
