@@ -13,10 +13,11 @@ import { claimKey, keyText } from "../once/claim-key.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
 import type { Claim, Taken } from "../once/claims.ts";
 import { createRunCommit } from "../once/run-commit.ts";
+import type { Adapters } from "./adapters.ts";
 import { checkPayload } from "./check-payload.ts";
 import { createContext } from "./context.ts";
 import { createEffects } from "./effects.ts";
-import type { Adapters, Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What became of the work that a message asks for. */
 export type Consumed =

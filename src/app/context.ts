@@ -9,9 +9,10 @@ import type { CommitItem, Database, PipelineContext, RequestView } from "../cont
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Adapters } from "./adapters.ts";
 import type { Effects } from "./effects.ts";
 import { acceptInput, invoke } from "./invoke.ts";
-import type { Adapters, Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What a `ctx` is made of. */
 export interface ContextFacts {

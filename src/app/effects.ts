@@ -10,10 +10,11 @@ import type { Answer } from "../once/answer.ts";
 import type { TransactionItem } from "../once/commit.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { createRunCommit, type RunCommit } from "../once/run-commit.ts";
+import type { Adapters } from "./adapters.ts";
 import { checkPayload } from "./check-payload.ts";
 import type { JobDeclaration } from "./message-handlers.ts";
 import { usesMessages } from "./registry.ts";
-import type { Adapters, Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What a run gives its effects. */
 export interface EffectsRun {

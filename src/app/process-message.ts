@@ -3,9 +3,10 @@ import { isPermanent } from "../errors/permanent-error.ts";
 import { objectOf } from "../events/cause.ts";
 import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
 import { type JobMessage, readJob } from "../jobs/job-message.ts";
+import type { Adapters } from "./adapters.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 import type { MessageQueue, QueueMessage } from "./message-queue.ts";
-import type { Adapters, Runtime } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];

@@ -1,32 +1,27 @@
-import type { SQSClient } from "@aws-sdk/client-sqs";
-import type { DatabaseRequest } from "../aws/request-database.ts";
 import type { ParameterReader } from "../aws/ssm.ts";
 import { cacheSettings } from "../config/cache-options.ts";
 import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
 import { keyPlaces } from "../config/key-places.ts";
 import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
 import { createRowCipher, type RowCipher } from "../config/row-value.ts";
-import type { ConfigRowReader } from "../config/rows.ts";
 import { createSecrets, type Secrets } from "../config/secrets.ts";
-import type { ConfigStore } from "../config/store.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import { kept } from "../context/kept.ts";
-import type { Database } from "../context/pipeline-context.ts";
 import { createRequestIds } from "../context/request-id.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
-import { createOutbox, type EventBus, type Outbox, type OutboxStore } from "../events/outbox.ts";
+import { createOutbox, type Outbox } from "../events/outbox.ts";
 import { createRouteTable, type RouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
 import type { LifecycleState } from "../lifecycle/lifecycle.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
-import type { ClaimStore } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
 import type { Once } from "../once/once.ts";
 import { openedClaims } from "../once/opened-claims.ts";
 import { loadedClaims, openedOnce } from "../once/opened-once.ts";
+import type { Adapters } from "./adapters.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { builtInChannels } from "./built-in-channels.ts";
 import { clientLogHandler } from "./client-log.ts";
@@ -35,47 +30,12 @@ import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
 import type { ChannelDeclaration, JobDeclaration } from "./message-handlers.ts";
-import type { MessageQueue } from "./message-queue.ts";
 import { routed } from "./routes.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 import { configTable, physicalTableName } from "./table.ts";
 
 /** How long a repeat waits for its twin in flight. */
 const defaultWaitMs = 10_000;
-
-/** What a server needs from outside, opened by a host at first use. */
-export interface Adapters {
-  readonly database: Database;
-  /** Makes the `ctx.db` of a request. */
-  databaseFor(request: DatabaseRequest): Database;
-  /** The rows as they are stored; requests read them through {@link Runtime.configRows}. */
-  readonly configRows: ConfigRowReader;
-  /** Where app-boot overrides and the key ring are read from; there where the server names a path or a ring. */
-  readonly parameters?: ParameterReader | undefined;
-  /** Rows as operators read and write them. */
-  readonly configStore: ConfigStore;
-  /** Where writes, events and jobs are claimed. */
-  readonly claims: ClaimStore;
-  /** Where events wait until they are dispatched. */
-  readonly outbox: OutboxStore;
-  /** The bus and the queues, opened with the first call. */
-  messaging(): Promise<Messaging>;
-  close(): Promise<void>;
-}
-
-/** The bus that events are put on, and the queues that events and jobs come from. */
-export interface Messaging {
-  readonly bus: EventBus;
-  readonly events: MessageQueue;
-  readonly jobs: MessageQueue;
-  /** Another queue, by its name. */
-  queue(name: string): MessageQueue;
-  /** The client of the queues, for who polls them. */
-  readonly sqs: SQSClient;
-  /** For whoever watches the calls. */
-  readonly clients: readonly Pick<Database, "middlewareStack">[];
-  close(): void;
-}
 
 /** What a host brings to a server. */
 export interface RuntimeOptions {

@@ -1,5 +1,6 @@
+import type { Adapters, Messaging } from "../app/adapters.ts";
 import type { Variables } from "../app/environment.ts";
-import type { Adapters, Messaging, Runtime } from "../app/runtime.ts";
+import type { Runtime } from "../app/runtime.ts";
 import { configTable, onceTable, outboxTable } from "../app/table.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";

@@ -1,6 +1,7 @@
+import type { Adapters } from "../app/adapters.ts";
 import type { Variables } from "../app/environment.ts";
 import { usesMessages } from "../app/registry.ts";
-import type { Adapters, Runtime, RuntimeOptions } from "../app/runtime.ts";
+import type { Runtime, RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { configTable, onceTable, outboxTable } from "../app/table.ts";
 import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Adapters, Messaging } from "../app/adapters.ts";
 import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
 import { processMessage } from "../app/process-message.ts";
-import type { Adapters, Messaging, Runtime } from "../app/runtime.ts";
+import type { Runtime } from "../app/runtime.ts";
 import { queueMessage, visibilitySeconds } from "../aws/sqs-queue.ts";
 import { pause } from "./pause.ts";
 

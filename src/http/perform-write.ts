@@ -1,8 +1,8 @@
+import type { Adapters } from "../app/adapters.ts";
 import { createContext } from "../app/context.ts";
 import { createEffects, unclaimedCommit } from "../app/effects.ts";
 import type { HandlerDeclaration } from "../app/handler.ts";
 import { checkOutput, invoke } from "../app/invoke.ts";
-import type { Adapters } from "../app/runtime.ts";
 import { onceTable } from "../app/table.ts";
 import { describeError } from "../errors/describe.ts";
 import type { Cause } from "../events/cause.ts";

@@ -1,7 +1,7 @@
+import type { Adapters } from "../app/adapters.ts";
 import { type ContextFacts, createContext } from "../app/context.ts";
 import type { HandlerDeclaration } from "../app/handler.ts";
 import { invoke } from "../app/invoke.ts";
-import type { Adapters } from "../app/runtime.ts";
 import type { RequestScope } from "../middleware/scope.ts";
 import type { HttpRequest } from "./message.ts";
 

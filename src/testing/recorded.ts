@@ -1,5 +1,6 @@
+import type { Adapters, Messaging } from "../app/adapters.ts";
 import type { ChannelDeclaration } from "../app/message-handlers.ts";
-import type { Adapters, Messaging, Runtime } from "../app/runtime.ts";
+import type { Runtime } from "../app/runtime.ts";
 import type { Clock } from "../context/clock.ts";
 import { deliveryJob } from "../delivery/delivery.ts";
 import type { SharedEvent } from "../events/envelope.ts";

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import type { Adapters } from "../app/adapters.ts";
 import { closeResources } from "../app/close-resources.ts";
-import { type Adapters, createRuntime, type Runtime, type RuntimeOptions } from "../app/runtime.ts";
+import { createRuntime, type Runtime, type RuntimeOptions } from "../app/runtime.ts";
 import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
