@@ -1,4 +1,5 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -167,5 +168,15 @@ describe("the program", () => {
         user: { id: "ann" },
       });
     }
+  });
+
+  test("a reader that has seen enough does not make the command fail", async () => {
+    const child = spawn(process.execPath, [program, "--help"], { stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.destroy();
+    let complaints = "";
+    child.stderr.on("data", (chunk: Buffer) => {
+      complaints += chunk.toString();
+    });
+    expect([await once(child, "close"), complaints]).toEqual([[0, null], ""]);
   });
 });

@@ -3,6 +3,13 @@
 import { systemClock } from "../context/clock.ts";
 import { runCommand } from "./command.ts";
 
+// A reader that has seen enough (`| head`) ends neither a rotation in the middle nor the command with a stack trace.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+}
+
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   clock: systemClock,
