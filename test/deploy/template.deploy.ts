@@ -1,4 +1,5 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { SourceMap } from "node:module";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as functions from "../../examples/files/lambda.ts";
@@ -141,3 +142,26 @@ function statementsOf({ Properties }: Resource): readonly Statement[] {
   const policies = Properties["Policies"] as readonly { readonly PolicyDocument: { readonly Statement: readonly Statement[] } }[];
   return policies.flatMap(({ PolicyDocument }) => PolicyDocument.Statement);
 }
+
+test("what a cold start reads needs no file of helpers, and its source maps lead to the source", () => {
+  const dist = join(root, "infra/dist");
+  const read = readdirSync(dist).filter((name) => /^(lambda|first-.*)\.mjs$/.test(name));
+  expect(read).toHaveLength(2);
+  const texts = ["this is not a server", "handler.abandoned"];
+  const found = read.flatMap((name) => {
+    const lines = readFileSync(join(dist, name), "utf8").split("\n");
+    expect(lines.some((line) => /^import\{[^}]*\}from"\.\/rolldown-runtime/.test(line))).toBe(false);
+    // Safe: Rolldown has written it.
+    const map = new SourceMap(JSON.parse(readFileSync(join(dist, `${name}.map`), "utf8")));
+    return texts.flatMap((text) => {
+      const line = lines.findIndex((one) => one.includes(text));
+      if (line === -1) return [];
+      const { originalSource, originalLine } = map.findEntry(line, String(lines[line]).indexOf(text)) as {
+        readonly originalSource: string;
+        readonly originalLine: number;
+      };
+      return readFileSync(join(dist, originalSource), "utf8").split("\n")[originalLine]?.includes(text) ? [text] : [];
+    });
+  });
+  expect(found.sort()).toEqual(texts.sort());
+});
