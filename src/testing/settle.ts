@@ -16,6 +16,8 @@ interface Settling {
   readonly clock: TestClock;
   /** How long to wait for hidden messages beside moving the clock, in milliseconds: an emulator has a clock of its own. */
   readonly waitMs: number;
+  /** How far the clock is moved at the most, in milliseconds. */
+  readonly mostMs: number;
 }
 
 /**
@@ -23,7 +25,7 @@ interface Settling {
  *
  * @throws Error naming what is stuck, and what went to a dead-letter queue on the way.
  */
-export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs }: Settling): Promise<void> {
+export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs, mostMs }: Settling): Promise<void> {
   const { registry } = runtime.server;
   if (!usesMessages(registry)) return;
   const { events, jobs } = await adapters.messaging();
@@ -54,6 +56,7 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
     return messages.length;
   };
 
+  let restMs = mostMs;
   for (let steps = 0; ; ) {
     if ((await work(events)) + (await work(jobs)) > 0) continue;
     // Only now: what was committed is dispatched already, mostly.
@@ -67,7 +70,9 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
       const names = [...stuck.values()].join("; ") || "nothing that came to this process";
       throw new Error(`app.settled: ${waiting} are left in outbox and queues: ${names}`);
     }
-    clock.advance(stepMs);
+    const moveMs = Math.min(stepMs, restMs);
+    restMs -= moveMs;
+    clock.advance(moveMs);
     await sleep(waitMs);
   }
   if (buried.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${buried.join("; ")}`);

@@ -216,7 +216,7 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
     },
     settled: async () => {
       const process = await running();
-      return untilCrash(process, settle(process, { clock, waitMs: stack.waitMs }));
+      return untilCrash(process, settle(process, { clock, waitMs: stack.waitMs, mostMs: stack.mostMs }));
     },
     calls,
     clock,
