@@ -1,5 +1,6 @@
 import { fail, finish } from "../http/pipeline.ts";
 import type { EventCodec } from "../middleware/execution-mode.ts";
+import { fromMiddy } from "../middleware/middy-error.ts";
 import type { RequestScope, ScopeFacts } from "../middleware/scope.ts";
 import { type HttpCodec, type LambdaAnswer, tooLarge } from "./codec.ts";
 import { httpApi } from "./http-api.ts";
@@ -71,7 +72,8 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
     const { signal, deadlineMs } = invocation;
     return { shape, event, method: shape.method(event), headers: shape.headers(event), signal, deadlineMs };
   },
-  fail: (error, scope, facts) => inBetween(failure(error, scope, facts), scope, facts),
+  // Without middlewares it is of a handler of ours, whose errors say their status by their class, on every host.
+  fail: (error, scope, facts) => inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
   finish: (result, scope, facts) => {
     const { shape } = facts;
     // Safe: without middlewares the answer is ours, as `inBetween` left it.
@@ -82,7 +84,8 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
   },
 };
 
-function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
+/** The error's uniform response, which is logged. */
+export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
   // Without the signal: it aborts for lack of time, and `fail` would take that for a client that is gone.
   const request = { headers: facts.headers, method: facts.method };
   const { status, headers, body } = fail(scope, request, error);

@@ -8,7 +8,7 @@ import { scopeMode } from "../middleware/execution-mode.ts";
 import type { ExecutionMode } from "../middleware/late-mode.ts";
 import type { RequestScope } from "../middleware/scope.ts";
 import { type LambdaAnswer, toAnswer } from "./codec.ts";
-import { assertFits, eventCodec, inBetween, shapeOf } from "./event-codec.ts";
+import { assertFits, eventCodec, failure, inBetween, shapeOf } from "./event-codec.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
@@ -52,7 +52,7 @@ export function createHttpFunction<Event extends LambdaHttpEvent>(runtime: Runti
     return answered.catch((error: unknown) => {
       if (scope.signal?.aborted) throw error; // it was answered before
       const facts = { shape, event, method: request.method, headers: request.headers, signal: undefined };
-      return eventCodec.fail(error, scope, facts) as LambdaHttpResult<Event>; // safe: as above
+      return written(failure(error, scope, facts));
     });
   };
   return { mode: scopeMode(runtime, eventCodec), answer: answerEvent };

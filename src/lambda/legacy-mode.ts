@@ -1,7 +1,6 @@
 import { createContext } from "../app/context.ts";
 import { createEffects } from "../app/effects.ts";
 import type { Runtime } from "../app/runtime.ts";
-import { isTypedError, PipelineError } from "../errors/errors.ts";
 import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform-write.ts";
 import { authorize, fail } from "../http/pipeline.ts";
 import { requestView } from "../http/request-view.ts";
@@ -9,6 +8,7 @@ import type { AccessRule } from "../identity/access.ts";
 import { anonymous } from "../identity/user.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "../middleware/execution-mode.ts";
 import type { ExecutionMode } from "../middleware/late-mode.ts";
+import { fromMiddy } from "../middleware/middy-error.ts";
 import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../middleware/scope.ts";
 import type { Answer } from "../once/answer.ts";
 import type { Work } from "../once/claimed-run.ts";
@@ -43,8 +43,8 @@ function legacyCodec(handler: string, access: AccessRule): EventCodec<unknown, u
       }
     },
     fail: (error, scope, facts) => {
-      if (facts.shape !== undefined) return eventCodec.fail(fromMiddy(error), scope, facts);
-      fail(scope, { headers: {}, method: "" }, error); // for the log: whoever sent the event has to know that it failed
+      if (facts.shape !== undefined) return eventCodec.fail(error, scope, facts);
+      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // for the log: whoever sent the event has to know that it failed
       throw error;
     },
     finish: (result, scope, facts) =>
@@ -54,14 +54,6 @@ function legacyCodec(handler: string, access: AccessRule): EventCodec<unknown, u
       return facts.shape === undefined ? runOther(scope, run) : runHttp(scope, facts, run, { handler, access });
     },
   };
-}
-
-/** Errors of Middy's own middlewares say their status, as those of `http-errors` do. */
-function fromMiddy(error: unknown): unknown {
-  if (!(error instanceof Error) || isTypedError(error)) return error;
-  const { statusCode, message } = error as Error & { readonly statusCode?: unknown };
-  const isRefusal = typeof statusCode === "number" && Number.isInteger(statusCode) && statusCode >= 400 && statusCode < 500;
-  return isRefusal ? new PipelineError(message, statusCode, { cause: error }) : error;
 }
 
 async function runOther(scope: RequestScope, { context, run }: MiddyRun<unknown>): Promise<unknown> {
