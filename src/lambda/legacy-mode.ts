@@ -61,7 +61,7 @@ async function runOther(scope: RequestScope, { context, run }: MiddyRun<unknown>
   const adapters = await runtime.adapters();
   const handler = String(scope.handler);
   context["keelson"] = createContext(runtime, adapters, { requestId, user: anonymous, handler, signal });
-  return run();
+  return run(signal);
 }
 
 async function runHttp(
@@ -91,7 +91,7 @@ async function runHttp(
       effects,
       commit: (items, result) => effects.commit(items, answer(result)),
     });
-    const result = await run();
+    const result = await run(signal === undefined ? undefined : given.signal);
     await effects.settle(() => answer(result));
     return result;
   };

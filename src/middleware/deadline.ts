@@ -1,10 +1,11 @@
 import { FrameworkError } from "../errors/errors.ts";
+import { timeoutMessage } from "./middy-error.ts";
 
 /** When an invocation has to be answered. */
 export interface Deadline {
   /** How long the process still has, in milliseconds. */
   readonly leftMs: number;
-  /** Aborts when the time is over; its reason is the 504 that is answered. */
+  /** Aborts when the time is over, where it is watched; its reason is the 504 that is answered. */
   readonly signal: AbortSignal;
 }
 
@@ -37,8 +38,18 @@ interface Linked extends Deadline {
   after: Linked | undefined;
 }
 
-/** What is left for the answer's own way, in milliseconds. */
-const marginMs = 50;
+/** Middy's options of its early timeout. */
+export interface EarlyTimeout {
+  /** Whether there is one. */
+  readonly timeoutEarly: boolean;
+  /** How long before the process is gone. */
+  readonly timeoutEarlyInMillis: number;
+}
+
+/** What is left for the answer's own way, in milliseconds, where nobody says otherwise. */
+const defaultMarginMs = 50;
+/** Middy's own default: that it was given cannot be told. */
+const middyMarginMs = 5;
 /** How often the timer looks, at least: so long may it hold a process in which nothing is under way any more. */
 const lookMs = 500;
 
@@ -47,14 +58,17 @@ const lookMs = 500;
  * due first: either, for each invocation, was a tenth to a quarter of its time (`wrapped-no-log` in
  * `bench/results.json`), and so was a Set of them, which V8 makes anew whenever it becomes empty. The timer keeps
  * the process running while an invocation is under way.
+ *
+ * @param early - where it says that there is none, nobody watches the time, and no signal aborts.
  */
-export function createDeadlines(): Deadlines {
+export function createDeadlines({ timeoutEarly, timeoutEarlyInMillis }: EarlyTimeout): Deadlines {
+  const marginMs = timeoutEarlyInMillis === middyMarginMs ? defaultMarginMs : timeoutEarlyInMillis;
   let first: Linked | undefined;
   let timer: NodeJS.Timeout | undefined;
   let timerDueMs = 0;
 
   const arm = (dueMs: number) => {
-    clearTimeout(timer);
+    if (timer !== undefined) clearTimeout(timer);
     const nowMs = Date.now();
     timerDueMs = Math.min(Math.max(dueMs, nowMs), nowMs + lookMs);
     timer = setTimeout(look, timerDueMs - nowMs);
@@ -71,7 +85,7 @@ export function createDeadlines(): Deadlines {
     if (nextMs < Number.POSITIVE_INFINITY) arm(nextMs);
     for (const one of due) {
       unlink(one);
-      const timeout = new FrameworkError("timeout", "The request took too long");
+      const timeout = new FrameworkError("timeout", timeoutMessage);
       one.late?.timedOut(timeout, one.delayMs, () => one.controller.abort(timeout));
     }
   };
@@ -96,6 +110,7 @@ export function createDeadlines(): Deadlines {
       return one;
     },
     enter: (deadline, late) => {
+      if (!timeoutEarly) return;
       const one = deadline as Linked; // safe, here and below: `of` made it
       one.late = late;
       one.after = first;

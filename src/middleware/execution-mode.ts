@@ -1,7 +1,7 @@
 import type { Runtime } from "../app/runtime.ts";
 import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
-import { createDeadlines, type Late } from "./deadline.ts";
+import { createDeadlines, type EarlyTimeout, type Late } from "./deadline.ts";
 import type { ExecutionMode } from "./late-mode.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "./scope.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
@@ -18,7 +18,10 @@ export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
   finish(result: Result, scope: RequestScope, facts: Facts): Result;
   /** Runs the middlewares and the handler, and does what belongs around them; default: nothing does. */
   around?(scope: RequestScope, facts: Facts, run: MiddyRun<Result>): Promise<Result>;
-  /** The handler takes nothing of Middy's: where no middleware is used it runs without Middy's request around it. */
+  /**
+   * The handler takes nothing of Middy's, and whoever made the function none of its options: where no middleware is used it
+   * runs without Middy's request around it.
+   */
   readonly isDirect?: boolean;
 }
 
@@ -28,7 +31,8 @@ export interface MiddyRun<Result> {
   readonly context: Record<string, unknown>;
   /** How the handler's repeats are claimed, where a `writeOnce()` says so. */
   readonly claim: ClaimDescription | undefined;
-  run(): Promise<Result>;
+  /** @param signal - what the handler finds in its third argument; default: one that never aborts. */
+  run(signal: AbortSignal | undefined): Promise<Result>;
 }
 
 /** What an event is received with. */
@@ -47,10 +51,11 @@ type Run = (
   plugin: MiddyPlugin,
 ) => Promise<unknown>;
 
-type Direct = (event: unknown, context: unknown) => unknown;
+type Handler = (event: unknown, context: unknown, options?: unknown) => unknown;
 
-interface MiddyPlugin {
+interface MiddyPlugin extends EarlyTimeout {
   timeoutEarly: boolean;
+  timeoutEarlyResponse(): unknown;
   requestStart(request: unknown): void;
   requestEnd(request: unknown): unknown;
 }
@@ -67,34 +72,39 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   const mode = (
     { middyRequest, runRequest }: { middyRequest: (event: Event, context: unknown) => Parameters<Run>[0]; runRequest: Run },
     befores: unknown[],
-    handler: unknown,
+    handler: Handler,
     afters: unknown[],
     onErrors: unknown[],
     plugin: MiddyPlugin,
   ) => {
-    const deadlines = createDeadlines();
+    const deadlines = createDeadlines(plugin);
     plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
-    const runAll = async (event: Event, context: unknown, befores: unknown[]): Promise<unknown> => {
+    const runAll = async (event: Event, context: unknown, befores: unknown[], signal?: AbortSignal): Promise<unknown> => {
       const request = middyRequest(event, context);
       plugin.requestStart(request);
+      const called: Handler = signal === undefined ? handler : (event, context) => handler(event, context, { signal });
+      let result: unknown;
       try {
-        return await runRequest(request, befores, handler, afters, onErrors, plugin);
-      } finally {
-        await plugin.requestEnd(request);
+        result = await runRequest(request, befores, called, afters, onErrors, plugin);
+      } catch (error) {
+        await endFailed(plugin, request, error);
+        throw error;
       }
+      await ended(plugin, request);
+      return result;
     };
     // Safe, here and below: Middy's own types promise the handler's result type.
     const run = (scope: RequestScope, facts: Facts, event: Event, context: unknown): Promise<Result> => {
       scope.hasMiddlewares = codec.isDirect !== true || befores.length + afters.length + onErrors.length > 0;
-      if (!scope.hasMiddlewares) return (handler as Direct)(event, context) as Promise<Result>;
+      if (!scope.hasMiddlewares) return handler(event, context) as Promise<Result>;
       if (codec.around === undefined) return runAll(event, context, befores) as Promise<Result>;
       const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
       const { description: claim, befores: others } = takeDescription(befores);
       return codec.around(scope, facts, {
         context: own,
         claim,
-        run: () => runAll(event, own, others) as Promise<Result>,
+        run: (signal) => runAll(event, own, others, signal) as Promise<Result>,
       });
     };
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
@@ -115,7 +125,13 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
           };
           try {
             const running = run(scope, facts, event, context);
-            if (deadline !== undefined) deadlines.enter(deadline, lateIn(scope, answerError));
+            if (deadline !== undefined) {
+              const early =
+                codec.isDirect === true
+                  ? answerError
+                  : () => answerEarly(plugin, (result) => resolve(codec.finish(result as Result, scope, facts)), answerError);
+              deadlines.enter(deadline, lateIn(scope, early));
+            }
             const result = await running;
             if (deadline === undefined || !deadlines.leave(deadline)) resolve(codec.finish(result, scope, facts));
           } catch (error) {
@@ -130,6 +146,23 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   return mode as unknown as ExecutionMode;
 }
 
+/** As Middy has it: what fails at the end of a request that has failed is the cause of its error, where that can carry one. */
+async function endFailed(plugin: MiddyPlugin, request: unknown, error: unknown): Promise<void> {
+  try {
+    await ended(plugin, request);
+  } catch (endError) {
+    const { cause } = Object(error) as { readonly cause?: unknown };
+    if (typeof error === "object" && error !== null && (cause === undefined || cause === null))
+      Reflect.set(error, "cause", endError);
+  }
+}
+
+/** Middy's hooks may return anything; only a promise is waited for. */
+function ended(plugin: MiddyPlugin, request: unknown): unknown {
+  const end = plugin.requestEnd(request);
+  return end instanceof Promise ? end : undefined;
+}
+
 function lateIn(scope: RequestScope, answerError: (error: unknown) => void): Late {
   return {
     timedOut: (timeout, afterMs, abort) =>
@@ -139,6 +172,19 @@ function lateIn(scope: RequestScope, answerError: (error: unknown) => void): Lat
         answerError(timeout);
       }),
   };
+}
+
+/** Lets Middy's option answer. It never rejects: what the option throws is answered too. */
+async function answerEarly(
+  plugin: MiddyPlugin,
+  answer: (result: unknown) => void,
+  answerError: (error: unknown) => void,
+): Promise<void> {
+  try {
+    answer(await plugin.timeoutEarlyResponse());
+  } catch (error) {
+    answerError(error);
+  }
 }
 
 function logLate(scope: RequestScope, error: unknown): void {
