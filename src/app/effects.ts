@@ -6,7 +6,7 @@ import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../jobs/job-message.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Answer } from "../once/answer.ts";
+import { type Answer, saysNotDone } from "../once/answer.ts";
 import type { TransactionItem } from "../once/commit.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { createRunCommit, type RunCommit } from "../once/run-commit.ts";
@@ -142,8 +142,7 @@ class RunEffects implements Effects {
   async settle(answer: () => Answer): Promise<void> {
     if (this.#held === undefined || this.#hasCommitted) return;
     const given = answer();
-    // An answer from 400 on says that nothing was done.
-    if (given.status >= 400) return;
+    if (saysNotDone(given)) return;
     // One with cookies is never stored, so the claim is released: its events go by themselves.
     const commit = given.cookies.length === 0 ? this.#run.commit : unclaimedCommit(this.#runtime, this.#adapters, undefined);
     await this.#commit(commit, [], given);

@@ -13,8 +13,6 @@ export interface HttpCodec<Event, Result> {
   headers(event: Event): Record<string, string>;
   /** @param headers - what `headers` makes of the event */
   request(event: Event, headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;
-  /** Reads what the run gave: an answer of ours, or one of a middleware's. */
-  read(result: Result): LambdaAnswer;
   /** Writes an answer in the shape of the event. */
   write(answer: LambdaAnswer, event: Event): Result;
 }
@@ -35,20 +33,30 @@ export interface LambdaAnswer {
   readonly isBase64Encoded?: boolean | undefined;
 }
 
+/** Turns a response whose body is there into an answer; bytes become base64. */
+export function wholeAnswer({ status, headers, cookies, body }: WholeResponse): LambdaAnswer {
+  if (body === undefined || typeof body === "string") return { statusCode: status, headers, cookies, body };
+  return { statusCode: status, headers, cookies, body: asBuffer(body).toString("base64"), isBase64Encoded: true };
+}
+
+/** A response that is no stream. */
+export interface WholeResponse extends Omit<HttpResponse, "body"> {
+  readonly body: Exclude<HttpResponse["body"], ReadableStream>;
+}
+
 /**
  * Turns the pipeline's response into an answer; bytes and streams become base64.
  *
  * @throws FrameworkError `response_too_large` for a stream, as soon as it is over `maxBytes`.
  */
-export function toAnswer(
-  { status, headers, cookies, body }: HttpResponse,
-  maxBytes: number,
-): LambdaAnswer | Promise<LambdaAnswer> {
-  if (body === undefined || typeof body === "string") return { statusCode: status, headers, cookies, body };
-  const encoded = (bytes: Uint8Array): LambdaAnswer => {
-    return { statusCode: status, headers, cookies, body: asBuffer(bytes).toString("base64"), isBase64Encoded: true };
-  };
-  return body instanceof Uint8Array ? encoded(body) : collect(body, maxBytes).then(encoded);
+export function toAnswer(response: HttpResponse, maxBytes: number): LambdaAnswer | Promise<LambdaAnswer> {
+  const { body } = response;
+  if (isWhole(body)) return wholeAnswer(response as WholeResponse); // safe: that is what was asked
+  return collect(body, maxBytes).then((bytes) => wholeAnswer({ ...response, body: bytes }));
+}
+
+function isWhole(body: HttpResponse["body"]): body is WholeResponse["body"] {
+  return body === undefined || typeof body === "string" || body instanceof Uint8Array;
 }
 
 /** What is said where an answer does not fit its transport. */

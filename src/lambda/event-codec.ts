@@ -7,6 +7,7 @@ import { httpApi } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { loadBalancer } from "./load-balancer.ts";
 import { restApi } from "./rest-api.ts";
+import { readResult } from "./result.ts";
 
 type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
 
@@ -77,7 +78,7 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
   finish: (result, scope, facts) => {
     const { shape } = facts;
     // Safe: without middlewares the answer is ours, as `inBetween` left it.
-    const answer = scope.hasMiddlewares ? shape.read(structured(result)) : (result as unknown as LambdaAnswer);
+    const answer = scope.hasMiddlewares ? measured(readResult(result), facts) : (result as unknown as LambdaAnswer);
     const written = writeFinished(answer, scope, facts);
     if (!isOver(shape.maxResultBytes, answer.body, written)) return written;
     return writeFinished(failure(tooLarge(shape.maxResultBytes), scope, facts), scope, facts);
@@ -97,11 +98,14 @@ function writeFinished(answer: LambdaAnswer, scope: RequestScope, facts: HttpFac
   return writeAnswer(answer, scope, facts);
 }
 
-/** A middleware may answer with anything: without a `statusCode` the gateway takes it for a JSON body. */
-export function structured(result: LambdaHttpResult | string | undefined): LambdaHttpResult {
-  if (typeof result === "object" && result?.statusCode !== undefined) return result;
-  const body = typeof result === "string" ? result : JSON.stringify(result);
-  return { statusCode: 200, headers: { "content-type": "application/json" }, ...(body === undefined ? {} : { body }) };
+/** A middleware that changes a body leaves the length of the one before; to a HEAD and a 304 belongs that of a body not sent. */
+function measured(answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): LambdaAnswer {
+  const { statusCode, headers, body, isBase64Encoded } = answer;
+  const { "content-length": length, ...others } = headers;
+  if (length === undefined || method === "HEAD" || statusCode === 304) return answer;
+  if (body === undefined) return { ...answer, headers: others };
+  headers["content-length"] = String(Buffer.from(body, isBase64Encoded === true ? "base64" : "utf8").byteLength);
+  return answer;
 }
 
 /**

@@ -21,17 +21,40 @@ export function eventHeaders(single: Single, multiple: Multiple): Record<string,
   return headers;
 }
 
-/** Reads the headers of a result: names in lower case, values as text, cookies apart. Lists win. */
-export function textHeaders(single: Single, multiple: Multiple): { headers: Record<string, string>; cookies: string[] } {
+/** Where a result may have headers. */
+interface ResultHeaders {
+  readonly headers: unknown;
+  readonly multiValueHeaders: unknown;
+  readonly cookies: unknown;
+}
+
+/**
+ * Reads the headers of a result: names in lower case, values as text, `undefined` and `null` left out. Lists win; cookies,
+ * wherever they stand and however `Set-Cookie` is spelled, are all kept.
+ *
+ * @throws TypeError where the headers are not an object.
+ */
+export function resultHeaders({ headers: single, multiValueHeaders, cookies }: ResultHeaders): {
+  headers: Record<string, string>;
+  cookies: string[];
+} {
   const headers: Record<string, string> = {};
-  const cookies: string[] = [];
-  for (const [name, value] of Object.entries(single ?? {})) headers[name.toLowerCase()] = String(value);
-  for (const [name, values] of Object.entries(multiple ?? {})) {
+  const set = textsOf(cookies);
+  for (const [name, value] of [...entriesOf(single, "headers"), ...entriesOf(multiValueHeaders, "multiValueHeaders")]) {
     const lower = name.toLowerCase();
-    const texts = [values].flat().map(String);
-    if (lower === "set-cookie") cookies.push(...texts);
-    else headers[lower] = texts.join(", ");
+    const texts = textsOf(value);
+    if (lower === "set-cookie") set.push(...texts);
+    else if (texts.length > 0) headers[lower] = texts.join(", ");
   }
-  const { "set-cookie": cookie, ...rest } = headers;
-  return cookie === undefined ? { headers, cookies } : { headers: rest, cookies: [cookie, ...cookies] };
+  return { headers, cookies: [...new Set(set)] };
+}
+
+function entriesOf(given: unknown, member: string): [string, unknown][] {
+  if (given === undefined || given === null) return [];
+  if (typeof given === "object" && !Array.isArray(given)) return Object.entries(given);
+  throw new TypeError(`the result's ${member} are no object; give values by name`);
+}
+
+function textsOf(value: unknown): string[] {
+  return [value].flat().flatMap((one) => (one === undefined || one === null ? [] : [String(one)]));
 }

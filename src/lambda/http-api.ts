@@ -1,7 +1,6 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { emptyHeaders } from "../http/header-map.ts";
 import { bodyReader, claimsOf, type HttpCodec, textOf, withoutStage } from "./codec.ts";
-import { textHeaders } from "./headers.ts";
 
 /** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
 export type HttpApiEvent = APIGatewayProxyEventV2;
@@ -28,10 +27,6 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
     gatewayClaims: verifiedClaims(event.requestContext),
     readBody: bodyReader(event),
   }),
-  read: ({ statusCode = 200, headers, cookies = [], body, isBase64Encoded }) => {
-    const read = textHeaders(headers, undefined);
-    return { statusCode, headers: read.headers, cookies: [...cookies, ...read.cookies], body, isBase64Encoded };
-  },
   write: ({ statusCode, headers, cookies, body, isBase64Encoded }) => {
     const result: HttpApiResult = { statusCode, headers };
     if (cookies.length > 0) result.cookies = [...cookies];

@@ -1,13 +1,12 @@
 import { routed } from "../app/routes.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { ambientStore } from "../context/ambient.ts";
-import type { HttpResponse } from "../http/message.ts";
 import { answer } from "../http/pipeline.ts";
 import { createRouteTable } from "../http/route-table.ts";
 import { scopeMode } from "../middleware/execution-mode.ts";
 import type { ExecutionMode } from "../middleware/late-mode.ts";
 import type { RequestScope } from "../middleware/scope.ts";
-import { type LambdaAnswer, toAnswer } from "./codec.ts";
+import { type LambdaAnswer, toAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { assertFits, eventCodec, failure, inBetween, shapeOf } from "./event-codec.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
@@ -35,11 +34,7 @@ export function createHttpFunction<Event extends LambdaHttpEvent>(runtime: Runti
     const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : scope.headers, scope);
     if (request.method !== "GET") {
       // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
-      request.assertFits = (response) =>
-        assertFits(toAnswer({ ...response, cookies: [] } as HttpResponse, shape.maxResultBytes) as LambdaAnswer, {
-          shape,
-          event,
-        });
+      request.assertFits = (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
     }
     // Safe: the shape is the event's, and so is its result.
     const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event }) as LambdaHttpResult<Event>;

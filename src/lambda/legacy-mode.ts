@@ -13,10 +13,11 @@ import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../mi
 import type { Answer } from "../once/answer.ts";
 import type { Work } from "../once/claimed-run.ts";
 import { writeIdOf } from "../once/write-id.ts";
-import { type LambdaAnswer, toAnswer } from "./codec.ts";
-import { assertFits, eventCodec, type HttpFacts, structured } from "./event-codec.ts";
+import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
+import { assertFits, eventCodec, failure, type HttpFacts } from "./event-codec.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import type { RequestScopeOptions } from "./request-scope.ts";
+import { readResult } from "./result.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 
@@ -77,29 +78,33 @@ async function runHttp(
   identify(scope, user);
   const adapters = await runtime.adapters();
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
-  // Safe: what a handler gives for an HTTP event is a result in the event's shape, or becomes one.
-  const answer = (result: unknown) => answerOf(shape.read(structured(result as LambdaHttpResult)));
   /** Runs it with a `ctx`; what it has published goes with the commit, or else with its result. */
-  const runWith = async (given: Parameters<Work>[0]): Promise<unknown> => {
+  const runWith = async (given: Parameters<Work>[0]): Promise<{ readonly result: unknown; answer(): Answer }> => {
+    const ownSignal = signal === undefined ? undefined : given.signal;
     const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, given);
     context["keelson"] = createContext(runtime, adapters, {
       requestId,
       user,
       handler,
-      signal: signal === undefined ? undefined : given.signal,
+      signal: ownSignal,
       request: () => requestView(request, bytes),
       effects,
-      commit: (items, result) => effects.commit(items, answer(result)),
+      commit: async (items, result) => effects.commit(items, answerOf(readResult(result))),
     });
-    const result = await run(signal === undefined ? undefined : given.signal);
-    await effects.settle(() => answer(result));
-    return result;
+    const result = await run(ownSignal);
+    let made: Answer | undefined;
+    const answer = () => {
+      made ??= doneAnswer(result, scope, facts);
+      return made;
+    };
+    await effects.settle(answer);
+    return { result, answer };
   };
   const once = claim === undefined ? false : (claim.once ?? runtime.server.options.once?.key ?? "either");
   const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: user.id !== undefined });
   if (id === undefined) {
     const { result, committed } = await unclaimedRun(adapters, scope, signal, runWith);
-    return committed === undefined ? result : shape.write(inShape(committed), event);
+    return committed === undefined ? result?.result : shape.write(inShape(committed), event);
   }
   const { authorization = "", cookie = "" } = facts.headers;
   const write = await onceWrite(
@@ -115,12 +120,21 @@ async function runHttp(
     },
     id,
   );
-  const work: Work = async (given) => answer(await runWith(given));
-  return shape.write(inShape(responseOf(await runtime.once.run(write, signal, work)) as Answer), event);
+  const work: Work = async (given) => (await runWith(given)).answer();
+  // Safe, here and above: no answer is a stream.
+  return shape.write(wholeAnswer(responseOf(await runtime.once.run(write, signal, work)) as WholeResponse), event);
+}
 
-  // Safe, above and here: an answer has no stream, which alone would have to be awaited.
-  function inShape({ headers, ...rest }: Answer): LambdaAnswer {
-    return toAnswer({ ...rest, headers: { ...headers } }, shape.maxResultBytes) as LambdaAnswer;
+function inShape({ status, headers, cookies, body }: Answer): LambdaAnswer {
+  return wholeAnswer({ status, headers: { ...headers }, cookies, body });
+}
+
+/** The answer of a run that came to its end; where its result is none, the 500 of that, since what was done is done. */
+function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): Answer {
+  try {
+    return answerOf(readResult(result));
+  } catch (error) {
+    return { ...answerOf(failure(error, scope, facts)), isDone: true };
   }
 }
 

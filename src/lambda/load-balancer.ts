@@ -1,6 +1,6 @@
 import type { ALBEvent, ALBResult } from "aws-lambda";
 import { bodyReader, type HttpCodec } from "./codec.ts";
-import { eventHeaders, textHeaders } from "./headers.ts";
+import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
 /** An event of an Application Load Balancer, as a Lambda function gets it. */
@@ -32,12 +32,6 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
     assertFits: undefined,
     gatewayClaims: undefined,
     readBody: bodyReader(event),
-  }),
-  read: ({ statusCode, headers, multiValueHeaders, body, isBase64Encoded }) => ({
-    statusCode,
-    ...textHeaders(headers, multiValueHeaders),
-    body,
-    isBase64Encoded,
   }),
   write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }, event) => {
     const result = { statusCode, statusDescription: statusDescription(statusCode), body, isBase64Encoded };

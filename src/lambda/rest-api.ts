@@ -1,6 +1,6 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import { bodyReader, claimsOf, type HttpCodec, withoutStage } from "./codec.ts";
-import { eventHeaders, textHeaders } from "./headers.ts";
+import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
 /** An event of a REST API, or of an HTTP API with payload format 1.0, as a Lambda function gets it. */
@@ -31,12 +31,6 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
     assertFits: undefined,
     gatewayClaims: verifiedClaims(event.requestContext),
     readBody: bodyReader(event),
-  }),
-  read: ({ statusCode, headers, multiValueHeaders, body, isBase64Encoded }) => ({
-    statusCode,
-    ...textHeaders(headers, multiValueHeaders),
-    body,
-    isBase64Encoded,
   }),
   write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }) => ({
     statusCode,

@@ -8,6 +8,13 @@ export interface Answer {
   /** Values of `set-cookie`; an answer that has them is not stored. */
   readonly cookies: readonly string[];
   readonly body: string | Uint8Array | undefined;
+  /** What was asked for was done, though the status says otherwise: there is no answer that could say so. */
+  readonly isDone?: boolean;
+}
+
+/** Whether an answer says that nothing was done, so that a repeat has to try. */
+export function saysNotDone({ status, isDone = false }: Answer): boolean {
+  return status >= 400 && !isDone;
 }
 
 /** Headers that a repeat gets too, beside those a write declares; all others are made anew. */

@@ -2,7 +2,7 @@ import type { Clock } from "../context/clock.ts";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
-import { type Answer, replayOf } from "./answer.ts";
+import { type Answer, replayOf, saysNotDone } from "./answer.ts";
 import { type CompletedClaim, expiry } from "./claim.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimKey, ClaimStore } from "./claim-store.ts";
@@ -171,7 +171,7 @@ interface Settling {
  * | a commit of which nobody knows | left until its lease ends | the error |
  * | it threw after its time was over | left until its lease ends | the error |
  * | it threw, or answered from 400 on | released | the error or answer |
- * | it answered | completed | the answer |
+ * | it answered, or did its work and has no answer | completed | the answer, or the 500 that says so |
  * | it answered, or was fenced, and another had taken over | the other's | the other's answer |
  */
 async function settle(parts: RunParts, write: OnceWrite, { claim, commit, outcome, signal }: Settling): Promise<Outcome> {
@@ -200,7 +200,7 @@ async function settle(parts: RunParts, write: OnceWrite, { claim, commit, outcom
     return outcome;
   }
   const { answer } = outcome;
-  if (answer.status >= 400 || answer.cookies.length > 0) {
+  if (saysNotDone(answer) || answer.cookies.length > 0) {
     await release(claim, log);
     return outcome;
   }

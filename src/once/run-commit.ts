@@ -1,6 +1,6 @@
 import type { Clock } from "../context/clock.ts";
 import { FrameworkError } from "../errors/errors.ts";
-import type { Answer } from "./answer.ts";
+import { type Answer, saysNotDone } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
 import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
@@ -163,9 +163,11 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
 }
 
 /** @throws TypeError for an answer that a repeat could not be given. */
-function assertRepeatable({ status, cookies }: Answer): void {
-  if (cookies.length > 0) throw new TypeError("ctx.commit: an answer with cookies is never stored; set them in another request");
-  if (status >= 400) throw new TypeError(`ctx.commit: an answer of ${status} says that nothing was done; throw instead`);
+function assertRepeatable(answer: Answer): void {
+  if (answer.cookies.length > 0)
+    throw new TypeError("ctx.commit: an answer with cookies is never stored; set them in another request");
+  if (saysNotDone(answer))
+    throw new TypeError(`ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`);
 }
 
 /** Whether DynamoDB has refused the request as such, so that nothing was written. */

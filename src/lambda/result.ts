@@ -1,0 +1,67 @@
+import type { LambdaAnswer } from "./codec.ts";
+import { resultHeaders } from "./headers.ts";
+
+/**
+ * Reads what a handler answers with, or one of its middlewares, in any shape. What gateways take is taken, also
+ * `null` for what is absent and a status as text; and an object as `body`, or bytes, which they refuse. A result without
+ * a `statusCode` is the body.
+ *
+ * @throws TypeError for a result that no answer can be made of, saying which part and what to do.
+ */
+export function readResult(result: unknown): LambdaAnswer {
+  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(result);
+  if (statusCode === undefined || statusCode === null) {
+    const text = typeof result === "string" ? result : jsonOf(result, "result");
+    return { statusCode: 200, headers: { "content-type": jsonType }, cookies: [], body: text };
+  }
+  const read = resultHeaders({ headers, multiValueHeaders, cookies });
+  return { statusCode: statusOf(statusCode), ...read, ...contentOf(body, isBase64Encoded, read.headers) };
+}
+
+const jsonType = "application/json";
+
+function membersOf(result: unknown): Readonly<Record<string, unknown>> {
+  // Safe: any member of an object may be asked for.
+  return typeof result === "object" && result !== null ? (result as Record<string, unknown>) : {};
+}
+
+function statusOf(given: unknown): number {
+  const status = typeof given === "string" && /^\d{3}$/.test(given) ? Number(given) : given;
+  if (typeof status === "number" && Number.isInteger(status) && status >= 200 && status <= 599) return status;
+  throw new TypeError(`the result's statusCode is ${shown(given)}; give a whole number from 200 to 599`);
+}
+
+function contentOf(
+  body: unknown,
+  isBase64Encoded: unknown,
+  headers: Record<string, string>,
+): Pick<LambdaAnswer, "body" | "isBase64Encoded"> {
+  if (body === undefined || body === null) return { body: undefined };
+  if (typeof body === "string") {
+    const isAbsent = isBase64Encoded === undefined || isBase64Encoded === null;
+    return { body, isBase64Encoded: isAbsent ? undefined : isBase64Encoded === true || isBase64Encoded === "true" };
+  }
+  if (body instanceof Uint8Array) {
+    return { body: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"), isBase64Encoded: true };
+  }
+  if (typeof body !== "object") return { body: String(body) };
+  if ("pipe" in body || "getReader" in body) throw new TypeError("the result's body is a stream; give the whole body");
+  headers["content-type"] ??= jsonType;
+  return { body: jsonOf(body, "result's body") };
+}
+
+function jsonOf(value: unknown, what: string): string | undefined {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    throw new TypeError(`the ${what} cannot be written as JSON; give text, or plain data`, { cause: error });
+  }
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 100))
+    : typeof value === "number"
+      ? `${value}`
+      : `a value of type ${typeof value}`;
+}
