@@ -21,7 +21,7 @@ export interface RequestView {
   /** Prototype-free, names in lower case. */
   readonly cookies: Readonly<Record<string, string>>;
   readonly ip: string | undefined;
-  /** The body's bytes as received; empty where there was none. */
+  /** The body's bytes as received; empty where there was none, or a middleware has parsed a form. */
   readonly rawBody: Uint8Array;
 }
 

@@ -11,6 +11,8 @@ export interface InputParts {
   readonly query: string;
   readonly contentType: string | undefined;
   readonly bytes: Uint8Array;
+  /** What a middleware has parsed the body to. */
+  readonly form?: Readonly<Record<string, unknown>> | undefined;
   readonly kind: BodyKind;
   /** A GET and a HEAD have no body as far as their input goes. */
   readonly method: string;
@@ -23,7 +25,7 @@ export interface InputParts {
  * @throws ValidationError naming each field that comes from two sources; FrameworkError for a
  * query or a body that cannot be parsed.
  */
-export function readInput({ params: input, query, contentType, bytes, kind, method }: InputParts): Record<string, unknown> {
+export function readInput({ params: input, query, contentType, bytes, form, kind, method }: InputParts): Record<string, unknown> {
   const isBodiless = method === "GET" || method === "HEAD";
   if (query === "" && isBodiless) return input;
   const twice: FieldError[] = [];
@@ -34,7 +36,7 @@ export function readInput({ params: input, query, contentType, bytes, kind, meth
     }
   };
   if (query !== "") add(parseForm(query, "query"));
-  const body = isBodiless ? undefined : parseBody(kind, contentType, bytes);
+  const body = isBodiless ? undefined : form === undefined ? parseBody(kind, contentType, bytes) : { fields: form };
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
   return input;

@@ -31,6 +31,12 @@ export interface HttpRequest {
    * @throws FrameworkError `payload_too_large` above `limitBytes`, without reading on.
    */
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array>;
+  /**
+   * Reads the form that a middleware has parsed the body to; `undefined` where none has. Its bytes are gone then.
+   *
+   * @throws FrameworkError `payload_too_large` above `limitBytes`.
+   */
+  readForm?: ((limitBytes: number) => Record<string, unknown> | undefined) | undefined;
 }
 
 /** What the pipeline answers; the hosts write it out. */

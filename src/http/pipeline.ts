@@ -19,6 +19,7 @@ import { isWebStream, toResponse } from "./response.ts";
 import type { RouteTable } from "./route-table.ts";
 
 const defaultBodyBytes = 1_048_576;
+const noBytes = new Uint8Array(0);
 
 /** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
 export type Send = (response: HttpResponse, log: Logger) => Promise<void>;
@@ -71,7 +72,9 @@ export async function answer<Answer>(
   const { target: declaration, params, head } = match;
   nameHandler(scope, declaration.name);
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
-  const body = request.readBody(limits?.bodyBytes ?? defaultBodyBytes);
+  const limitBytes = limits?.bodyBytes ?? defaultBodyBytes;
+  const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
+  const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
   // Safe: boot refuses a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
@@ -85,6 +88,7 @@ export async function answer<Answer>(
       query: request.query,
       contentType: request.headers["content-type"],
       bytes,
+      form,
       kind: declaration.body,
       method: request.method,
     }),

@@ -76,6 +76,32 @@ export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["r
   };
 }
 
+/**
+ * A reader of the form that a middleware before the handler has parsed: {@link HttpRequest.readForm}. Files of
+ * `multipart/form-data` are as it left them.
+ */
+export function formReader(body: unknown, contentType: string | undefined): HttpRequest["readForm"] {
+  if (typeof body !== "object" || body === null || Array.isArray(body) || !isForm.test(contentType ?? "")) return undefined;
+  return (limitBytes) => {
+    if (sizeOf(body, 0) > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
+    return body as Record<string, unknown>; // safe: any member of an object may be asked for
+  };
+}
+
+const isForm = /^\s*(application\/x-www-form-urlencoded|multipart\/form-data)\s*(;|$)/i;
+/** Deeper than fields, lists of them and the files among these. */
+const maxFormDepth = 8;
+
+/** The bytes of names and values. */
+function sizeOf(value: unknown, depth: number): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  if (value instanceof Uint8Array) return value.byteLength;
+  if (typeof value !== "object" || value === null) return 0;
+  if (depth === maxFormDepth)
+    throw new FrameworkError("malformed_request", `The form is nested deeper than ${maxFormDepth} levels`);
+  return Object.entries(value).reduce((sum, [name, part]) => sum + Buffer.byteLength(name) + sizeOf(part, depth + 1), 0);
+}
+
 /** A text, or what a middleware before the handler made of JSON. */
 function bytesOf(body: unknown, isBase64Encoded: boolean): Buffer {
   if (typeof body === "string") return Buffer.from(body, isBase64Encoded ? "base64" : "utf8");

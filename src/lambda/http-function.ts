@@ -6,7 +6,7 @@ import { createRouteTable } from "../http/route-table.ts";
 import { scopeMode } from "../middleware/execution-mode.ts";
 import type { ExecutionMode } from "../middleware/late-mode.ts";
 import type { RequestScope } from "../middleware/scope.ts";
-import { type LambdaAnswer, toAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
+import { formReader, type LambdaAnswer, toAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { assertFits, eventCodec, failure, inBetween, shapeOf } from "./event-codec.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 
@@ -32,6 +32,7 @@ export function createHttpFunction<Event extends LambdaHttpEvent>(runtime: Runti
     const scope = ambientStore() as RequestScope;
     const shape = shapeOf(event);
     const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : scope.headers, scope);
+    if (scope.hasMiddlewares) request.readForm = formReader(event.body, request.headers["content-type"]);
     if (request.method !== "GET") {
       // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
       request.assertFits = (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
