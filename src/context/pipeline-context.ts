@@ -14,7 +14,7 @@ export type CommitItem = NonNullable<TransactWriteCommandInput["TransactItems"]>
 /** The HTTP request a handler answers; everything in it is read-only. */
 export interface RequestView {
   readonly method: string;
-  /** The path as received, still percent-encoded. */
+  /** The path, percent-encoded: as received, or encoded again where an API Gateway HTTP API has decoded it. */
   readonly path: string;
   /** Prototype-free, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;

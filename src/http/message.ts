@@ -7,7 +7,7 @@ import type { PipelineError } from "../errors/errors.ts";
 export interface HttpRequest {
   /** The method as received: `GET`. */
   readonly method: string;
-  /** The path as received, still percent-encoded, without query: `/files/a%20b`. */
+  /** The path, percent-encoded, without query: `/files/a%20b`. As received, or encoded again where a gateway decoded it. */
   readonly path: string;
   /** The query as received, without `?`; `""` where there is none. */
   readonly query: string;

@@ -130,6 +130,16 @@ export function withoutStage(path: string, stage: unknown): string {
   return path === prefix || path.startsWith(`${prefix}/`) ? path.slice(prefix.length) || "/" : path;
 }
 
+const plainPath = /^[\w.~!$&'()*+,;=:@/-]*$/;
+
+/**
+ * Encodes a path that a gateway has decoded, so that it is decoded once like any other. The gateway's `/` may have been
+ * `%2F`: nobody can tell them apart any more.
+ */
+export function encodedPath(path: string): string {
+  return plainPath.test(path) ? path : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
+}
+
 /** An object of claims, or nothing. */
 export function claimsOf(claims: unknown): Readonly<Record<string, unknown>> | undefined {
   // Safe: an object of JSON.

@@ -1,6 +1,6 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { emptyHeaders } from "../http/header-map.ts";
-import { bodyReader, claimsOf, type HttpCodec, textOf, withoutStage } from "./codec.ts";
+import { bodyReader, claimsOf, encodedPath, type HttpCodec, textOf, withoutStage } from "./codec.ts";
 
 /** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
 export type HttpApiEvent = APIGatewayProxyEventV2;
@@ -17,7 +17,7 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
   headers: headersOf,
   request: (event, headers, { signal, deadlineMs }) => ({
     method: event.requestContext.http.method,
-    path: withoutStage(textOf(event.rawPath, "/"), event.requestContext.stage),
+    path: path(event),
     query: textOf(event.rawQueryString),
     headers,
     ip: event.requestContext.http.sourceIp,
@@ -45,6 +45,21 @@ function headersOf(event: HttpApiEvent): Record<string, string> {
   }
   if (Array.isArray(event.cookies) && event.cookies.length > 0) headers["cookie"] = event.cookies.join("; ");
   return headers;
+}
+
+/** An HTTP API hands over a path that it has decoded, a function URL one as it was sent. */
+function path({ rawPath, requestContext }: HttpApiEvent): string {
+  const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
+  return isAsSent(textOf(requestContext.domainName)) ? path : encodedPath(path);
+}
+
+/**
+ * Whether an event's path is as it was sent. A function URL's event has its own domain, also behind another one. Two
+ * emulators do the opposite of AWS: LocalStack decodes the paths of function URLs, serverless-offline none.
+ */
+function isAsSent(domainName: string): boolean {
+  if (domainName.includes(".lambda-url.")) return !domainName.includes(".localstack.cloud");
+  return domainName === "offlineContext_domainName";
 }
 
 /** Claims that the gateway's authorizer verified; only the gateway writes `requestContext`. */

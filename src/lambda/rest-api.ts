@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
-import { bodyReader, claimsOf, type HttpCodec, withoutStage } from "./codec.ts";
+import { bodyReader, claimsOf, encodedPath, type HttpCodec, withoutStage } from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
@@ -41,10 +41,13 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
   }),
 };
 
-/** A REST API's path has no stage; an HTTP API's has, also with format 1.0, and only that one says its version. */
+/**
+ * A REST API's path has no stage and is as it was sent; an HTTP API's has one and is decoded, also with format 1.0, and
+ * only that one says its version.
+ */
 function path(event: RestApiEvent): string {
   const { version } = event as { version?: unknown };
-  return version === "1.0" ? withoutStage(event.path, event.requestContext.stage) : event.path;
+  return version === "1.0" ? encodedPath(withoutStage(event.path, event.requestContext.stage)) : event.path;
 }
 
 /**

@@ -120,7 +120,7 @@ const events: Record<string, (ask: Ask) => object> = {
   }),
   "HTTP API": (ask) => ({
     version: "2.0",
-    rawPath: `/dev${ask.path}`,
+    rawPath: `/dev${decodeURIComponent(ask.path)}`,
     rawQueryString: ask.query ?? "",
     headers: ask.headers ?? {},
     cookies: ask.cookies,

@@ -55,7 +55,7 @@ function event({ path, headers = {}, as }: LambdaRequest): HttpApiEvent {
   return {
     version: "2.0",
     routeKey: "$default",
-    rawPath,
+    rawPath: decodeURIComponent(rawPath), // as an HTTP API has it
     rawQueryString,
     headers: { ...headers },
     isBase64Encoded: false,
