@@ -10,6 +10,13 @@ export function emptyHeaders(): HeaderMap {
   return new Empty();
 }
 
+/** Adds a header as it was received, its name in lower case; one that is there already is joined with it, as RFC 9110 says. */
+export function addHeader(headers: HeaderMap, name: string, value: string): void {
+  const present = headers[name];
+  if (present === undefined) headers[name] = value;
+  else headers[name] = `${present}${name === "cookie" ? "; " : ", "}${value}`;
+}
+
 // A function, since a class cannot have another prototype. Safe: what it makes has no members at all.
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));

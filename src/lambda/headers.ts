@@ -1,4 +1,4 @@
-import { emptyHeaders } from "../http/header-map.ts";
+import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 
 /** Headers of an event or a result: one value a name, or several. */
 type Single = Readonly<Record<string, unknown>> | null | undefined;
@@ -6,17 +6,21 @@ type Multiple = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
  * Reads the headers of an event that may have them twice, as single values and as lists:
- * prototype-free, names in lower case, repeated ones joined as RFC 9110 says. Lists win.
+ * prototype-free, names in lower case, repeated ones joined as RFC 9110 says. A list wins, unless it is empty.
  */
-export function eventHeaders(single: Single, multiple: Multiple): Record<string, string> {
+export function eventHeaders(single: Single, multiple: Multiple): HeaderMap {
   const headers = emptyHeaders();
   for (const [name, value] of Object.entries(single ?? {})) {
     if (typeof value === "string") headers[name.toLowerCase()] = value;
   }
-  for (const [name, values] of Object.entries(multiple ?? {})) {
+  return multiple === undefined || multiple === null ? headers : Object.assign(headers, joinedLists(multiple));
+}
+
+function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {
+  const headers = emptyHeaders();
+  for (const [name, values] of Object.entries(lists)) {
     if (!Array.isArray(values)) continue;
-    const lower = name.toLowerCase();
-    headers[lower] = values.filter((value) => typeof value === "string").join(lower === "cookie" ? "; " : ", ");
+    for (const value of values) if (typeof value === "string") addHeader(headers, name.toLowerCase(), value);
   }
   return headers;
 }

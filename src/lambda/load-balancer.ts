@@ -15,7 +15,7 @@ export type LoadBalancerResult = ALBResult;
  */
 export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
   maxResultBytes: 1_000_000,
-  maxCookies: (event) => (event.multiValueHeaders === undefined ? 1 : Number.POSITIVE_INFINITY),
+  maxCookies: (event) => (hasLists(event) ? Number.POSITIVE_INFINITY : 1),
   matches: (event) =>
     typeof event.httpMethod === "string" && typeof event.path === "string" && typeof event.requestContext?.elb === "object",
   method: (event) => event.httpMethod,
@@ -35,7 +35,7 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
   }),
   write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }, event) => {
     const result = { statusCode, statusDescription: statusDescription(statusCode), body, isBase64Encoded };
-    if (event.multiValueHeaders === undefined) {
+    if (!hasLists(event)) {
       const [cookie] = cookies; // one name, one value: there is no room for a second
       return { ...result, headers: cookie === undefined ? headers : { ...headers, "set-cookie": cookie } };
     }
@@ -45,6 +45,12 @@ export const loadBalancer: HttpCodec<LoadBalancerEvent, LoadBalancerResult> = {
     return { ...result, multiValueHeaders: lists };
   },
 };
+
+/** Whether the target group has multi-value headers: its events have lists alone. A middleware may add empty ones. */
+function hasLists({ headers, multiValueHeaders }: LoadBalancerEvent): boolean {
+  if (multiValueHeaders === undefined || multiValueHeaders === null) return false;
+  return headers === undefined || headers === null || Object.keys(multiValueHeaders).length > 0;
+}
 
 /** `404 Not Found`. An import of `node:http` would cost every cold start 20 ms. */
 function statusDescription(status: number): string {

@@ -1,15 +1,31 @@
 type Values = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
- * Puts the query parameters of an event together to the query they came from. An API Gateway has
- * decoded them, so `encode` encodes them again; a load balancer leaves them as they were sent.
+ * Puts the query parameters of an event together to the query they came from. A name's list wins over its single value,
+ * which is the last of them; a list may be empty, or be left out. An API Gateway has decoded them, so `encode` encodes
+ * them again; a load balancer leaves them as they were sent.
  */
 export function joinQuery(single: Values, multiple: Values, encode: (text: string) => string): string {
   const pairs: string[] = [];
-  for (const [name, values] of Object.entries(multiple ?? single ?? {})) {
+  const listed = new Set<string>();
+  for (const [name, values] of entriesOf(multiple)) {
     for (const value of [values].flat()) {
-      if (typeof value === "string") pairs.push(`${encode(name.toWellFormed())}=${encode(value.toWellFormed())}`);
+      if (typeof value !== "string") continue;
+      listed.add(name);
+      pairs.push(pair(name, value, encode));
     }
   }
+  for (const [name, values] of entriesOf(single)) {
+    if (listed.has(name)) continue;
+    for (const value of [values].flat()) if (typeof value === "string") pairs.push(pair(name, value, encode));
+  }
   return pairs.join("&");
+}
+
+function entriesOf(values: Values): [string, unknown][] {
+  return typeof values === "object" && values !== null ? Object.entries(values) : [];
+}
+
+function pair(name: string, value: string, encode: (text: string) => string): string {
+  return `${encode(name.toWellFormed())}=${encode(value.toWellFormed())}`;
 }

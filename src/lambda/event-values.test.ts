@@ -1,0 +1,89 @@
+import httpEventNormalizer from "@middy/http-event-normalizer";
+import { expect, test } from "vitest";
+import { defineFeature } from "../app/feature.ts";
+import { buildServer } from "../app/server.ts";
+import { reply } from "../http/reply.ts";
+import { access } from "../identity/access.ts";
+import type { LambdaHttpEvent } from "./http-event.ts";
+import { lambdaHttp } from "./http-handler.ts";
+
+const seen = defineFeature("seen", (r) => {
+  r.query("request.show", {
+    route: "GET /request",
+    access: access.everyone,
+    handler: async (ctx, input) => ({ input, headers: ctx.request?.headers }),
+  });
+  r.write("cookie.set", {
+    route: "POST /cookie",
+    access: access.everyone,
+    handler: async () => reply({}, { cookies: { a: { value: "1" } } }),
+  });
+});
+const build = () => lambdaHttp<LambdaHttpEvent>(buildServer({ features: [seen], log: { level: "error" } }));
+
+async function invoke(event: object, handler = build()) {
+  const answer = (await handler(event as LambdaHttpEvent, {} as never)) as { statusCode: number; body: string };
+  return JSON.parse(answer.body);
+}
+
+const request = { httpMethod: "GET", path: "/request" };
+const balancer = { ...request, requestContext: { elb: {} }, body: "" };
+const rest = { ...request, requestContext: { stage: "dev" }, body: null };
+
+test("a load balancer's query outlives the empty lists that Middy's event normalizer adds", async () => {
+  const event = { ...balancer, headers: { host: "x" }, queryStringParameters: { a: "1%2B", b: "2" } };
+
+  expect((await invoke(event, build().use(httpEventNormalizer() as never))).input).toEqual({ a: "1+", b: "2" });
+});
+
+test.each([
+  ["no lists", undefined, { a: "1", b: "2" }],
+  ["null", null, { a: "1", b: "2" }],
+  ["what is no map", "None", { a: "1", b: "2" }],
+  ["an empty map", {}, { a: "1", b: "2" }],
+  ["empty lists", { a: [], b: [null] }, { a: "1", b: "2" }],
+  ["a list of one name", { a: ["0", "1"] }, { a: ["0", "1"], b: "2" }],
+  ["a list of another name", { c: ["3"] }, { a: "1", b: "2", c: "3" }],
+  ["an empty value in a list", { a: [""] }, { a: "", b: "2" }],
+])("query parameters are merged by name: with %s", async (_name, multiValueQueryStringParameters, input) => {
+  for (const event of [balancer, rest]) {
+    const given = { ...event, queryStringParameters: { a: "1", b: "2" }, multiValueQueryStringParameters };
+    expect((await invoke(given)).input).toEqual(input);
+  }
+});
+
+test.each([
+  ["no lists", undefined, { "x-a": "1", "x-b": "2" }],
+  ["null", null, { "x-a": "1", "x-b": "2" }],
+  ["an empty map", {}, { "x-a": "1", "x-b": "2" }],
+  ["empty lists", { "x-a": [], "X-B": [null] }, { "x-a": "1", "x-b": "2" }],
+  ["a list of one name", { "x-a": ["0", "1"] }, { "x-a": "0, 1", "x-b": "2" }],
+  ["a list of another name", { "X-C": ["3"] }, { "x-a": "1", "x-b": "2", "x-c": "3" }],
+  ["an empty value in a list", { "x-a": [""] }, { "x-a": "", "x-b": "2" }],
+  [
+    "a name in two cases",
+    { "X-A": ["0"], "x-a": ["1"], Cookie: ["a=1"], cookie: ["b=2"] },
+    { "x-a": "0, 1", cookie: "a=1; b=2" },
+  ],
+])("headers are merged by name: with %s", async (_name, multiValueHeaders, headers) => {
+  for (const event of [balancer, rest]) {
+    const given = { ...event, headers: { "X-A": "1", "X-B": "2" }, multiValueHeaders };
+    expect((await invoke(given)).headers).toMatchObject(headers);
+  }
+});
+
+test("a load balancer is answered with lists only where its own event has them", async () => {
+  const login = { ...balancer, httpMethod: "POST", path: "/cookie" };
+  const answer = async (event: object) =>
+    (await build()(event as LambdaHttpEvent, {} as never)) as unknown as Record<string, unknown>;
+
+  for (const multiValueHeaders of [undefined, null, {}]) {
+    const { headers, multiValueHeaders: lists } = await answer({ ...login, headers: { host: "x" }, multiValueHeaders });
+    expect([headers, lists]).toEqual([expect.objectContaining({ "set-cookie": expect.stringMatching(/^a=1/) }), undefined]);
+  }
+  for (const headers of [undefined, null, {}]) {
+    const { multiValueHeaders } = await answer({ ...login, headers, multiValueHeaders: { host: ["x"] } });
+    expect(multiValueHeaders).toMatchObject({ "set-cookie": [expect.stringMatching(/^a=1/)] });
+  }
+  expect(await answer({ ...login, headers: null, multiValueHeaders: {} })).toHaveProperty("multiValueHeaders");
+});
