@@ -6,6 +6,7 @@ import { type HttpCodec, type LambdaAnswer, tooLarge } from "./codec.ts";
 import { httpApi } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { loadBalancer } from "./load-balancer.ts";
+import { kindOf } from "./other-event.ts";
 import { restApi } from "./rest-api.ts";
 import { readResult } from "./result.ts";
 
@@ -29,7 +30,9 @@ const shapes = [httpApi, restApi, loadBalancer] as readonly unknown[] as readonl
 export function shapeOf(event: LambdaHttpEvent): Shape {
   const shape = typeof event === "object" && event !== null ? shapes.find((shape) => shape.matches(event)) : undefined;
   if (shape !== undefined) return shape;
-  throw new Error("the event is not of a REST API, an HTTP API, a function URL or a load balancer; check the function's trigger");
+  throw new Error(
+    `the event is ${kindOf(event)}, not of a REST API, an HTTP API, a function URL or a load balancer; check the function's trigger`,
+  );
 }
 
 /** Writes an answer in the shape of its event; what that has no room for is not lost silently. */

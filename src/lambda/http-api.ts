@@ -1,6 +1,7 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { emptyHeaders } from "../http/header-map.ts";
 import { bodyReader, claimsOf, encodedPath, type HttpCodec, textOf, withoutStage } from "./codec.ts";
+import { isNoRequest } from "./other-event.ts";
 
 /** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
 export type HttpApiEvent = APIGatewayProxyEventV2;
@@ -12,7 +13,7 @@ export type HttpApiResult = APIGatewayProxyStructuredResultV2;
 export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
   maxResultBytes: 6_291_456,
   maxCookies: () => Number.POSITIVE_INFINITY,
-  matches: (event) => event.version === "2.0" && typeof event.requestContext?.http?.method === "string",
+  matches: (event) => event.version === "2.0" && typeof event.requestContext?.http?.method === "string" && !isNoRequest(event),
   method: (event) => event.requestContext.http.method,
   headers: headersOf,
   request: (event, headers, { signal, deadlineMs }) => ({

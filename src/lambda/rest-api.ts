@@ -1,6 +1,7 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import { bodyReader, claimsOf, encodedPath, type HttpCodec, withoutStage } from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
+import { isNoRequest } from "./other-event.ts";
 import { joinQuery } from "./query.ts";
 
 /** An event of a REST API, or of an HTTP API with payload format 1.0, as a Lambda function gets it. */
@@ -17,7 +18,8 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
     typeof event.httpMethod === "string" &&
     typeof event.path === "string" &&
     isObject(event.requestContext) &&
-    !("elb" in event.requestContext),
+    !("elb" in event.requestContext) &&
+    !isNoRequest(event),
   method: (event) => event.httpMethod,
   headers: (event) => eventHeaders(event.headers, event.multiValueHeaders),
   request: (event, headers, { signal, deadlineMs }) => ({
