@@ -116,6 +116,12 @@ describe("a route table", () => {
     expect(files.match("OPTIONS", "/nowhere")).toEqual({ kind: "not-found" });
   });
 
+  test("OPTIONS * is of all routes, below whatever base path, and no other method has it", () => {
+    expect(files.match("OPTIONS", "*", "/api")).toEqual({ kind: "options", allow: "DELETE, GET, HEAD, OPTIONS, POST" });
+    expect(table().match("OPTIONS", "*")).toEqual({ kind: "options", allow: "OPTIONS" });
+    expect(files.match("GET", "*").kind).toBe("not-found");
+  });
+
   test("with a base path, only what is below it matches", () => {
     expect(files.match("GET", "/api/files", "/api")).toMatchObject({ kind: "found", target: "GET /files" });
     expect(files.match("GET", "/api", "/api")).toMatchObject({ kind: "found", target: "GET /" });

@@ -50,6 +50,9 @@ export function createRouteTable<Target>(routes: readonly RouteEntry<Target>[]):
       if (path.length > maxPathLength)
         return { kind: "malformed", message: `The path is longer than ${maxPathLength} characters` };
       if (!isWellFormed(path)) return { kind: "malformed", message: "The path has malformed percent-encoding" };
+      // Asks for the server, not for one of its resources (RFC 9110, 9.3.7).
+      if (path === "*" && method === "OPTIONS")
+        return { kind: "options", allow: allowOf(routes.map(({ route }) => route.method)) };
       const parts = partsOf(path, basePath);
       if (parts === undefined) return { kind: "not-found" };
       const nodes = candidates(root, parts);
@@ -60,7 +63,10 @@ export function createRouteTable<Target>(routes: readonly RouteEntry<Target>[]):
           return { kind: "found", target: entry.target, params: paramsOf(entry.route, parts), head: method === "HEAD" };
       }
       if (nodes.length === 0) return { kind: "not-found" };
-      return { kind: method === "OPTIONS" ? "options" : "method-not-allowed", allow: allowOf(nodes) };
+      return {
+        kind: method === "OPTIONS" ? "options" : "method-not-allowed",
+        allow: allowOf(nodes.flatMap(({ byMethod }) => [...byMethod.keys()])),
+      };
     },
   };
 }
@@ -122,8 +128,8 @@ function paramsOf(route: ParsedRoute, parts: readonly string[]): Record<string, 
   return params;
 }
 
-function allowOf<Target>(nodes: readonly Node<Target>[]): string {
-  const methods = new Set(nodes.flatMap((node) => [...node.byMethod.keys()]));
+function allowOf(given: readonly string[]): string {
+  const methods = new Set(given);
   if (methods.has("GET")) methods.add("HEAD");
   methods.add("OPTIONS");
   return [...methods].sort().join(", ");
