@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
-import { emptyHeaders } from "../http/header-map.ts";
+import { emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
 
@@ -15,7 +15,7 @@ export function httpRequest(
   // Both are always there on a server's side; the types are shared with the client's.
   const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
   const { path, query } = splitTarget(url);
-  const headers: Record<string, string> = Object.assign(emptyHeaders(), message.headers);
+  const headers = headersOf(message);
   const departure = new AbortController();
   response.on("close", () => {
     if (!response.writableFinished) departure.abort(new DOMException("The client has gone", "AbortError"));
@@ -32,6 +32,13 @@ export function httpRequest(
     refusal,
     readBody: (limitBytes) => readBody(message, limitBytes, connection),
   };
+}
+
+/** The headers of a message; its repeated ones Node has joined, `set-cookie` alone it has as a list. */
+export function headersOf({ headers: received }: IncomingMessage): HeaderMap {
+  const headers = Object.assign(emptyHeaders(), received) as HeaderMap; // safe: the list is replaced below
+  if (received["set-cookie"] !== undefined) headers["set-cookie"] = received["set-cookie"].join(", ");
+  return headers;
 }
 
 /** Splits a request target; an absolute one (`GET http://host/path`) is as good as its path. */

@@ -51,6 +51,11 @@ const probe = defineFeature("probe", (r) => {
     access: access.everyone,
     handler: async () => reply("text", { headers: { "content-type": "text/plain" } }),
   });
+  r.query("headers.show", {
+    route: "GET /headers",
+    access: access.everyone,
+    handler: async (ctx) => ctx.request?.headers,
+  });
   r.query("stream.show", {
     route: "GET /stream",
     access: access.everyone,
@@ -312,6 +317,20 @@ test("a body that breaks is answered under the request's own ID, and logged once
 test.each([
   ["without Host", "GET /text HTTP/1.1\r\nx-request-id: r1\r\n\r\n", 400],
   ["with an expectation that nobody meets", "GET /text HTTP/1.1\r\nhost: x\r\nexpect: weird\r\nx-request-id: r1\r\n\r\n", 417],
+  ["with two hosts", "GET /text HTTP/1.1\r\nhost: a\r\nHost: b\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with the same host twice", "GET /text HTTP/1.1\r\nhost: a\r\nhost: a\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with two hosts, of HTTP/1.0", "GET /text HTTP/1.0\r\nhost: a\r\nhost: b\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with an empty host", "GET /text HTTP/1.1\r\nhost:\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with a space in its host", "GET /text HTTP/1.1\r\nhost: a b\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with a tab in its host", "GET /text HTTP/1.1\r\nhost: a\tb\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with a path in its host", "GET /text HTTP/1.1\r\nhost: a/b\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with a user in its host", "GET /text HTTP/1.1\r\nhost: u@a\r\nx-request-id: r1\r\n\r\n", 400],
+  ["with a host that is not ASCII", "GET /text HTTP/1.1\r\nhost: ü\r\nx-request-id: r1\r\n\r\n", 400],
+  [
+    "with two credentials",
+    "GET /text HTTP/1.1\r\nhost: a\r\nauthorization: Bearer a\r\nAuthorization: Bearer a\r\nx-request-id: r1\r\n\r\n",
+    400,
+  ],
   ["for a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\nx-request-id: r1\r\n\r\n", 405],
 ])("a request %s is refused under its own ID, in the uniform body", async (_name, text, status) => {
   const { port } = await serving();
@@ -324,6 +343,37 @@ test("HTTP/1.0 needs no Host", async () => {
   const { port } = await serving();
 
   expect(await exchange(port, "GET /text HTTP/1.0\r\n\r\n")).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+test("hosts as clients send them are taken", async () => {
+  const { port } = await serving();
+  for (const host of ["localhost:3000", "[::1]:80", "my_service.internal.", "xn--bcher-kva.example", "203.0.113.9:"]) {
+    expect(await exchange(port, `GET /text HTTP/1.1\r\nhost: ${host}\r\nconnection: close\r\n\r\n`)).toMatch(/^HTTP\/1\.1 200 /);
+  }
+});
+
+test("OPTIONS * says what the server as a whole allows, and nothing else has that target", async () => {
+  const { port } = await serving();
+  const ask = (method: string) => `${method} * HTTP/1.1\r\nhost: x\r\nx-request-id: r1\r\nconnection: close\r\n\r\n`;
+  const answer = await exchange(port, ask("OPTIONS"));
+
+  expect(answer).toMatch(/^HTTP\/1\.1 204 [\s\S]*x-request-id: r1/);
+  expect(answer).toMatch(/^allow: GET, HEAD, OPTIONS, POST\r$/im);
+  expect(await exchange(port, ask("GET"))).toMatch(/^HTTP\/1\.1 404 [\s\S]*x-request-id: r1/);
+});
+
+test("every header reaches the handler as a text, repeated ones joined", async () => {
+  const { port } = await serving();
+  const twice =
+    "x-a: 1\r\nX-A: 2\r\nreferer: a\r\nreferer: b\r\ncookie: a=1\r\ncookie: b=2\r\nset-cookie: c\r\nset-cookie: d\r\n";
+  const answer = await exchange(port, `GET /headers HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${twice}\r\n`);
+
+  expect(JSON.parse(answer.slice(answer.indexOf("{")))).toMatchObject({
+    "x-a": "1, 2",
+    referer: "a, b",
+    cookie: "a=1; b=2",
+    "set-cookie": "c, d",
+  });
 });
 
 test("a client that was refused and keeps its side open is cut off", async () => {
@@ -507,6 +557,19 @@ async function upgradedClient(port: number, text = upgradeRequest) {
   await expect.poll(() => got).toContain("101 Switching");
   return { socket, closed, got: () => got };
 }
+
+test.each([
+  ["two hosts", "host: x\r\nhost: y\r\n"],
+  ["no host", ""],
+  ["two credentials", "host: x\r\nauthorization: Bearer a\r\nauthorization: Bearer b\r\n"],
+])("a request for an upgrade with %s is refused, and the application does not see it", async (_name, headers) => {
+  const upgrade = vi.fn<UpgradeHandler>((_request, socket) => void socket.destroy());
+  const { port } = await serving({ upgrade });
+  const answer = await exchange(port, upgradeRequest.replace("host: x\r\n", headers));
+
+  expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*x-request-id: up1[\s\S]*malformed_request/);
+  expect(upgrade).not.toHaveBeenCalled();
+});
 
 test("without a handler for it a request for an upgrade is a plain one", async () => {
   const { port } = await serving();

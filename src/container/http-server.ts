@@ -12,7 +12,7 @@ import type { Runtime } from "../app/runtime.ts";
 import { adoptRequestId } from "../context/request-id.ts";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
-import { emptyHeaders } from "../http/header-map.ts";
+import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { serve } from "../http/pipeline.ts";
 import { runInScope } from "../middleware/scope.ts";
@@ -26,7 +26,7 @@ import {
   type OpenRequest,
 } from "./connections.ts";
 import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
-import { httpRequest, splitTarget } from "./http-request.ts";
+import { headersOf, httpRequest, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
 import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
@@ -53,6 +53,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     maxHeaderSize: settings.maxHeaderBytes,
     connectionsCheckingInterval: 1_000, // Node looks for requests that take too long only every 30 s by default
     requireHostHeader: false, // Node would answer by itself, without a request ID
+    joinDuplicateHeaders: true, // Node would drop the second host or credential, which somebody before it may have read
   } satisfies ServerOptions;
   const http =
     tls === undefined
@@ -194,10 +195,12 @@ function takeOver(
 ): void {
   const connection = connections.of(socket);
   if (!isFree(connection, socket)) return;
-  const headers: Record<string, string> = Object.assign(emptyHeaders(), message.headers);
+  const headers = headersOf(message);
   void runInScope(runtime, { headers, signal: undefined }, async ({ requestId, log }) => {
-    if (runtime.lifecycle.draining.aborted) {
-      turnAway(runtime, connections, socket, requestId, refusals.shuttingDown());
+    const isLate = runtime.lifecycle.draining.aborted;
+    const refusal = isLate ? refusals.shuttingDown() : (missingHost(message) ?? refusalOfHeaders(headers));
+    if (refusal !== undefined) {
+      turnAway(runtime, connections, socket, requestId, refusal);
       return;
     }
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever

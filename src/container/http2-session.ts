@@ -4,7 +4,7 @@ import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import type { Runtime } from "../app/runtime.ts";
 import type { PipelineError } from "../errors/errors.ts";
-import { emptyHeaders } from "../http/header-map.ts";
+import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { serve } from "../http/pipeline.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
@@ -34,9 +34,9 @@ export function serveSession(runtime: Runtime, settings: HttpSettings, connectio
   session.setTimeout(settings.keepAliveTimeoutMs, () => {
     if (connection.requests.size === 0) session.close();
   });
-  session.on("stream", (stream, headers) => {
+  session.on("stream", (stream, received, _flags, fields) => {
     stream.on("error", () => {});
-    void respond(runtime, connection, stream, streamRequest(stream, headers, remoteAddress, settings));
+    void respond(runtime, connection, stream, streamRequest(stream, received, fields, remoteAddress, settings));
     if (runtime.lifecycle.draining.aborted) connection.session?.retire();
   });
 }
@@ -102,13 +102,14 @@ async function write(stream: ServerHttp2Stream, { status, headers, cookies, body
 function streamRequest(
   stream: ServerHttp2Stream,
   received: IncomingHttpHeaders,
+  fields: readonly string[],
   ip: string | undefined,
   settings: HttpSettings,
 ): HttpRequest & OpenRequest {
   const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
   const { path, query } = splitTarget(target);
-  const headers: Record<string, string> = emptyHeaders();
-  for (const [name, value] of Object.entries(received)) if (!name.startsWith(":")) headers[name] = String(value);
+  const headers = headersOf(fields);
+  const refusal = refusalOf(received, headers, settings);
   if (authority !== undefined) headers["host"] = authority;
   const departure = new AbortController();
   const body: BodyHolder = { failBody: undefined };
@@ -132,7 +133,7 @@ function streamRequest(
       body.failBody?.(reason);
     },
     gatewayClaims: undefined, // no gateway in front of a container is believed
-    refusal: refusalOf(received, headers, settings),
+    refusal,
     readBody: (limitBytes) => {
       if (stream.endAfterHeaders) return noBytes;
       if (headers["expect"] !== undefined && !stream.destroyed) stream.additionalHeaders({ ":status": 100 });
@@ -141,14 +142,35 @@ function streamRequest(
   };
 }
 
+/** All header fields, given as name, value, name, value; Node's own map drops the second of those it takes for single. */
+function headersOf(fields: readonly string[]): HeaderMap {
+  const headers = emptyHeaders();
+  let name: string | undefined;
+  for (const text of fields) {
+    if (name === undefined) name = text;
+    else {
+      if (!name.startsWith(":")) addHeader(headers, name, text);
+      name = undefined;
+    }
+  }
+  return headers;
+}
+
 /** Why a request is not taken, where the protocol itself does not see to it, as for one without a host. */
 function refusalOf(
   received: IncomingHttpHeaders,
-  { expect }: Readonly<Record<string, string>>,
+  { expect, host }: Readonly<HeaderMap>,
   { maxHeaderBytes }: HttpSettings,
 ): PipelineError | undefined {
   const bytes = Object.entries(received).reduce((sum, [name, value]) => sum + name.length + String(value).length + 32, 0);
   if (bytes > maxHeaderBytes) return refusals.headersTooLarge();
   if (received[":method"] === "CONNECT") return refusals.tunnel();
+  const { ":authority": authority = host } = received;
+  if (host !== undefined && hostOf(host) !== hostOf(String(authority))) return refusals.twoHosts();
   return expect === undefined || /^100-continue$/i.test(expect) ? undefined : refusals.expectation();
+}
+
+/** A host as it is compared with another: in lower case, without the port that https has anyway. */
+function hostOf(authority: string): string {
+  return authority.toLowerCase().replace(/:443$/, "");
 }

@@ -7,6 +7,7 @@ const malformed = (message: string, status: number, cause?: unknown) =>
 export const refusals = Object.freeze({
   noHttp: (cause: unknown) => malformed("The request is not valid HTTP", 400, cause),
   noHost: () => new FrameworkError("malformed_request", "The request has no Host header"),
+  twoHosts: () => new FrameworkError("malformed_request", "The Host header names another host than :authority"),
   expectation: () => malformed("The Expect header asks for what is not there", 417),
   headersTooLarge: (cause?: unknown) => malformed("The headers of the request are too large", 431, cause),
   late: (cause?: unknown) => malformed("The request took too long to arrive", 408, cause),

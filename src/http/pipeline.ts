@@ -9,6 +9,7 @@ import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { identify, nameHandler, type RequestScope, runInScope } from "../middleware/scope.ts";
+import { refusalOfHeaders } from "./ambiguous-headers.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
 import { readInput } from "./input.ts";
@@ -50,7 +51,8 @@ export async function answer<Answer>(
   routes: RouteTable<HandlerDeclaration>,
   shape: (response: HttpResponse) => Answer | Promise<Answer>,
 ): Promise<Answer> {
-  if (request.refusal !== undefined) throw request.refusal;
+  const refusal = request.refusal ?? refusalOfHeaders(request.headers);
+  if (refusal !== undefined) throw refusal;
   const { runtime } = scope;
   const { basePath = "", limits, cors } = runtime.server.options;
   const match = routes.match(request.method, request.path, basePath);

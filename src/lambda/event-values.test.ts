@@ -87,3 +87,27 @@ test("a load balancer is answered with lists only where its own event has them",
   }
   expect(await answer({ ...login, headers: null, multiValueHeaders: {} })).toHaveProperty("multiValueHeaders");
 });
+
+const twice: [string, string, object][] = [];
+for (const [name, value] of [
+  ["Host", "x"],
+  ["Authorization", "Bearer a"],
+] as const) {
+  const lists = { [name]: [value, value], "X-Request-ID": ["r1"] };
+  const joined = { [name.toLowerCase()]: `${value},${value}`, "x-request-id": "r1" };
+  const version2 = { version: "2.0", rawPath: "/request", headers: joined, requestContext: { http: { method: "GET" } } };
+  twice.push(
+    [name, "a REST API", { ...rest, headers: { [name]: value }, multiValueHeaders: lists }],
+    [
+      name,
+      "a REST API, in two cases",
+      { ...rest, multiValueHeaders: { ...lists, [name]: [value], [name.toLowerCase()]: [value] } },
+    ],
+    [name, "a load balancer", { ...balancer, multiValueHeaders: lists }],
+    [name, "an HTTP API", version2],
+  );
+}
+
+test.each(twice)("a second %s is refused under the request's own ID: %s", async (_name, _trigger, event) => {
+  expect(await invoke(event)).toMatchObject({ error: "malformed_request", requestId: "r1" });
+});

@@ -1,6 +1,7 @@
 import { createContext } from "../app/context.ts";
 import { createEffects } from "../app/effects.ts";
 import type { Runtime } from "../app/runtime.ts";
+import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
 import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform-write.ts";
 import { authorize, fail } from "../http/pipeline.ts";
 import { requestView } from "../http/request-view.ts";
@@ -74,6 +75,8 @@ async function runHttp(
   const { runtime, requestId, signal, deadlineMs } = scope;
   const { shape, event } = facts;
   const request = shape.request(event, facts.headers, scope);
+  const refusal = refusalOfHeaders(request.headers);
+  if (refusal !== undefined) throw refusal;
   const user = await authorize(scope, request, access);
   identify(scope, user);
   const adapters = await runtime.adapters();

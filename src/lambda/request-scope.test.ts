@@ -264,3 +264,11 @@ test("a name that is none, or is taken, is refused", () => {
   expect(() => requestScope(serverOf(), { handler: "order" })).toThrow("<feature>.<entity>.<operation>");
   expect(() => requestScope(serverOf(), { handler: "legacy.order.show" })).toThrow("lambdaHandler");
 });
+
+test("two credentials are refused before an existing handler sees them, under the request's own ID", async () => {
+  const existing = vi.fn();
+  const result = await legacy(existing)(event({ headers: { authorization: "Bearer a,Bearer b", "x-request-id": "r1" } }));
+
+  expect([result.statusCode, JSON.parse(result.body)]).toMatchObject([400, { error: "malformed_request", requestId: "r1" }]);
+  expect(existing).not.toHaveBeenCalled();
+});
