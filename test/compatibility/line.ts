@@ -1,0 +1,66 @@
+// A line of the table: what an earlier process leaves, and what a later one makes of it.
+import { createHash } from "node:crypto";
+import type { expect } from "vitest";
+import type { Caller, Host, HostAnswer, HostRequest } from "./host.ts";
+import type { Store } from "./store.ts";
+import type { Version } from "./version.ts";
+import type { World } from "./world.ts";
+
+/** One of the two who meet. */
+export interface Party {
+  readonly version: Version;
+  readonly host: Host;
+  /** The same with the key ring of before the rotation. */
+  readonly earlier: Host;
+  readonly store: Store;
+  readonly world: World;
+  /** A signed-in caller of a tenant that no other line has. */
+  readonly ann: Caller;
+  /** Who may do everything, in the same tenant. */
+  readonly operator: Caller;
+  /** A name that no other line has. */
+  readonly name: string;
+  /** Has a host do the work that reaches no bus: what it publishes stays in the outbox. */
+  withoutBus<Result>(work: (host: Host) => Promise<Result>): Promise<Result>;
+}
+
+/** One of the two, who checks. */
+export interface CheckingParty extends Party {
+  readonly expect: typeof expect;
+}
+
+export interface Line {
+  readonly name: string;
+  /** What was left is so much older when they meet, in milliseconds. */
+  readonly ageMs?: number;
+  /** Returns what `meet` compares with, which is kept as JSON. */
+  leave(party: Party): Promise<unknown>;
+  meet(party: CheckingParty, left: unknown): Promise<void>;
+}
+
+/** Makes a line. */
+export function line<Left>(
+  name: string,
+  leave: (party: Party) => Promise<Left>,
+  meet: (party: CheckingParty, left: Left) => Promise<void>,
+  options: { readonly ageMs?: number } = {},
+): Line {
+  return { name, leave, meet: (party, left) => meet(party, left as Left), ...options }; // safe: `leave` has left it, maybe by way of JSON
+}
+
+/** A request that did what it was to do. */
+export async function sent(host: Host, path: string, request: HostRequest): Promise<HostAnswer> {
+  const answer = await host.send(path, request);
+  if (answer.status >= 400) throw new Error(`${path} answered ${answer.status} on ${host.version}: ${answer.body}`);
+  return answer;
+}
+
+/** The same, as the JSON of its body. */
+export async function sentJson<Body>(host: Host, path: string, request: HostRequest): Promise<Body> {
+  return JSON.parse((await sent(host, path, request)).body) as Body; // the tests' server answers so
+}
+
+/** A text to compare with: what is long is kept as its hash. */
+export function comparable(text: string): string {
+  return text.length < 10_000 ? text : `sha256:${createHash("sha256").update(text).digest("base64url")}`;
+}

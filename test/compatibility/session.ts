@@ -1,0 +1,132 @@
+// Versions on one stack, and what they leave there.
+import { createHash } from "node:crypto";
+import type { expect } from "vitest";
+import { startHost } from "./host.ts";
+import type { CheckingParty, Line, Party } from "./line.ts";
+import { type Items, type KeptMessage, newItems, openStore, type Store, shifted } from "./store.ts";
+import type { Version } from "./version.ts";
+import { createWorld, type World } from "./world.ts";
+
+/** What a line has left. */
+export interface Left {
+  /** What its `leave` returned. */
+  readonly value: unknown;
+  readonly items: Items;
+  readonly messages: readonly KeptMessage[];
+  /** In milliseconds since the epoch. */
+  readonly leftMs: number;
+}
+
+/** A stack on which versions meet. */
+export interface Session {
+  readonly store: Store;
+  readonly world: World;
+  /** A version's part in a line, on behalf of a tenant that no other line has; `where` tells apart where the same line is met. */
+  party(version: Version, line: string, where: string): Party;
+  /** Lets a line's first half happen, and says what is there now that was not before; its messages are taken out of the queues. */
+  record(line: Line, party: Party): Promise<Left>;
+  /** Puts there what was left, as old as the line wants it to be by now. */
+  restore(line: Line, left: Left): Promise<void>;
+  close(): void;
+}
+
+/** Begins a session on the stack that `env` points at, for all versions of this process. */
+export function beginSession(env: Readonly<Record<string, string>>): Session {
+  const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
+  Object.assign(process.env, env);
+  const store = openStore(String(env["AWS_ENDPOINT_URL"]));
+  const world = createWorld();
+  const hosts = new Map<string, Pick<Party, "host" | "earlier">>();
+
+  const hostsOf = (version: Version) => {
+    const known = hosts.get(version.name);
+    if (known !== undefined) return known;
+    const made = {
+      host: startHost(version, world, store, "rotated"),
+      earlier: startHost(version, world, store, "earlier"),
+    };
+    hosts.set(version.name, made);
+    return made;
+  };
+
+  return {
+    store,
+    world,
+    party: (version, line, where) => {
+      const name = nameOf(line, where);
+      return {
+        version,
+        ...hostsOf(version),
+        store,
+        world,
+        name,
+        ann: { sub: "ann", tenantId: `tenant #${name}`, roles: [] },
+        operator: { sub: "operator", tenantId: `tenant #${name}`, roles: ["admin", "systemAdmin"] },
+        withoutBus: async (work) => {
+          process.env["AWS_ENDPOINT_URL_EVENTBRIDGE"] = "http://127.0.0.1:1";
+          try {
+            return await work(startHost(version, world, store, "rotated"));
+          } finally {
+            delete process.env["AWS_ENDPOINT_URL_EVENTBRIDGE"];
+          }
+        },
+      };
+    },
+    record: async (line, party) => {
+      const known = await store.items();
+      const value = await line.leave(party);
+      const leftMs = Date.now();
+      const items = newItems(known, await store.items());
+      return { value, items, messages: await takeAll(store), leftMs };
+    },
+    restore: async ({ ageMs = 0 }, { items, messages, leftMs }) => {
+      await store.put(shifted(items, Date.now() - leftMs - ageMs));
+      for (const message of messages) await store.send(message);
+    },
+    close: () => {
+      store.close();
+      for (const [name, value] of before) {
+        if (value === undefined) delete process.env[name];
+        else process.env[name] = value;
+      }
+    },
+  };
+}
+
+/** A party that checks. */
+export function checking(party: Party, check: typeof expect): CheckingParty {
+  return { ...party, expect: check };
+}
+
+/** Lets one version leave what another meets, at once. */
+export async function meetLive(line: Line, session: Session, by: readonly [Party, CheckingParty]): Promise<void> {
+  const [first, second] = by;
+  const { ageMs } = line;
+  const known = ageMs === undefined ? {} : await session.store.items("small");
+  const left: unknown = await line.leave(first);
+  if (ageMs !== undefined) await session.store.age(newItems(known, await session.store.items("small")), ageMs);
+  await line.meet(second, left);
+}
+
+/** A name that can stand in an ID. What is kept was recorded under it: it must not change. */
+function nameOf(line: string, where: string): string {
+  const slug = line
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .slice(0, 60);
+  return `${slug}-${createHash("sha256").update(`${line} ${where}`).digest("hex").slice(0, 12)}`;
+}
+
+async function takeAll(store: Store): Promise<readonly KeptMessage[]> {
+  const taken: KeptMessage[] = [];
+  while ((await store.waiting()) > 0) {
+    for (const queue of ["events", "jobs"] as const) {
+      for (const message of await store.receive(queue)) {
+        taken.push(message.kept);
+        await message.remove();
+      }
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50)); // what failed a moment ago is hidden
+  }
+  return taken;
+}

@@ -1,0 +1,48 @@
+// The versions that meet on one stack: that of the sources, and the kept bundles of earlier ones.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type * as Keelson from "keelson";
+import type * as Lambda from "keelson/lambda";
+import type * as Middy from "keelson/middy";
+
+/** The public entry points of a version, in so far as versions meet by them. */
+export interface Version {
+  readonly name: string;
+  readonly keelson: typeof Keelson;
+  readonly lambda: typeof Lambda;
+  readonly middy: typeof Middy;
+}
+
+/** The earlier versions that are kept, by the names of their folders. */
+export function keptVersions(): readonly string[] {
+  return readdirSync(join(import.meta.dirname, "kept")).sort();
+}
+
+/** Where what is kept of a version lies. */
+export function keptFile(version: string, file: string): string {
+  return join(import.meta.dirname, "kept", version, file);
+}
+
+/** The version of the sources. */
+export async function currentVersion(): Promise<Version> {
+  const [keelson, lambda, middy] = await Promise.all([import("keelson"), import("keelson/lambda"), import("keelson/middy")]);
+  return { name: "current", keelson, lambda, middy };
+}
+
+/** A kept version, as it was published. */
+export async function keptVersion(name: string): Promise<Version> {
+  const url = pathToFileURL(keptFile(name, "keelson.js")).href;
+  // Safe for what the tests call: it was there in the first version that is kept, and public API stays.
+  const bundle = (await import(/* @vite-ignore */ url)) as Omit<Version, "name">;
+  return { name, keelson: bundle.keelson, lambda: bundle.lambda, middy: bundle.middy };
+}
+
+/** Each kept version with the current one, in both orders, and how that is called. */
+export async function versionPairs(current: Version): Promise<readonly (readonly [string, Version, Version])[]> {
+  const kept = await Promise.all(keptVersions().map(keptVersion));
+  return kept.flatMap((version) => [
+    [`${version.name}, then this one`, version, current] as const,
+    [`this one, then ${version.name}`, current, version] as const,
+  ]);
+}
