@@ -1,6 +1,6 @@
 // Writes that an earlier process has done, or was at.
 import type { HostAnswer, HostRequest } from "./host.ts";
-import { comparable, type Line, line, type Party, sent } from "./line.ts";
+import { comparable, type Line, line, type Party, patience, sent } from "./line.ts";
 
 /** A write, by whom and as what. */
 type Write = (party: Pick<Party, "ann" | "name">) => readonly [path: string, request: HostRequest];
@@ -97,8 +97,8 @@ export const answerLines: readonly Line[] = [
     { ageMs: 302_000 },
   ),
   line("a write in progress is waited for, and its repeat refused meanwhile", beginHeld, async (party) => {
-    const { expect, host, world, name } = party;
-    const { status, headers, body } = await host.send(...held(party));
+    const { expect, hasty, world, name } = party;
+    const { status, headers, body } = await hasty.send(...held(party));
     world.release(name);
     expect([status, JSON.parse(body)]).toMatchObject([409, { error: "request_in_progress" }]);
     expect(Number(headers["retry-after"])).toBeGreaterThan(0);
@@ -110,7 +110,7 @@ export const answerLines: readonly Line[] = [
       const { expect, host, store, world, ann, name } = party;
       world.runs.length = 0;
       const taken = host.send(...held(party));
-      await expect.poll(() => world.runs).toEqual([`${host.version} commit ${name}`]);
+      await expect.poll(() => world.runs, patience).toEqual([`${host.version} commit ${name}`]);
       world.release(name);
       const answer = await taken;
       expect(JSON.parse(answer.body)).toMatchObject({ name, by: host.version });

@@ -20,11 +20,15 @@ declare module "../../src/context/names.ts" {
 /** The keys of a server: with the earlier ring, and after its key was retired. */
 export const keyRings = ring();
 
-/** How long a repeat waits for its twin, in milliseconds. */
-export const waitMs = 800;
+/** How a server differs from the others of its version. */
+export interface Variant {
+  readonly keyRing: keyof typeof keyRings;
+  /** How long a repeat waits for its twin, in milliseconds. */
+  readonly waitMs: number;
+}
 
 /** The server of the tests, made with the modules of a version. */
-export function keptServer({ name: version, keelson }: Version, world: World, keyRing: keyof typeof keyRings) {
+export function keptServer({ name: version, keelson }: Version, world: World, { keyRing, waitMs }: Variant) {
   const { access, buildServer, createSystemConfig, createTenantConfig, createUserConfig, defineFeature, reply } = keelson;
   const enter = async (what: string, name: string) => {
     world.runs.push(`${version} ${what} ${name}`);

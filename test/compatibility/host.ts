@@ -1,7 +1,7 @@
 // A version's server as Lambda functions, on the stack that the environment names.
 import type { SQSEvent } from "aws-lambda";
 import type { HttpApiEvent, HttpApiResult } from "keelson/lambda";
-import { keptServer, type keyRings } from "./features.ts";
+import { keptServer, type Variant } from "./features.ts";
 import type { Store } from "./store.ts";
 import type { Version } from "./version.ts";
 import type { World } from "./world.ts";
@@ -41,8 +41,8 @@ export interface Host {
 }
 
 /** Starts a host. What it holds in memory is its own. */
-export function startHost(version: Version, world: World, store: Store, keyRing: keyof typeof keyRings): Host {
-  const server = keptServer(version, world, keyRing);
+export function startHost(version: Version, world: World, store: Store, variant: Variant): Host {
+  const server = keptServer(version, world, variant);
   const { lambdaHttp, lambdaQueue, lambdaSweep } = version.lambda;
   const [http, queue, sweep] = [lambdaHttp(server), lambdaQueue(server), lambdaSweep(server)];
   const context = {} as never; // nothing of it is used: no time limit, no request ID of AWS's

@@ -12,6 +12,8 @@ export interface Party {
   readonly host: Host;
   /** The same with the key ring of before the rotation. */
   readonly earlier: Host;
+  /** The same, which waits only a moment for a twin. */
+  readonly hasty: Host;
   readonly store: Store;
   readonly world: World;
   /** A signed-in caller of a tenant that no other line has. */
@@ -37,6 +39,9 @@ export interface Line {
   leave(party: Party): Promise<unknown>;
   meet(party: CheckingParty, left: unknown): Promise<void>;
 }
+
+/** How long a condition is waited for. */
+export const patience = { timeout: 20_000 };
 
 /** Makes a line. */
 export function line<Left>(

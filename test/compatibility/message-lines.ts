@@ -1,7 +1,7 @@
 // Events, jobs and deliveries that an earlier process has sent, stored or consumed.
 import { createHash, createHmac } from "node:crypto";
 import { createServer } from "node:http";
-import { type CheckingParty, type Line, line, type Party, sent } from "./line.ts";
+import { type CheckingParty, type Line, line, type Party, patience, sent } from "./line.ts";
 
 const make = (party: Party, body: object = {}) => sent(party.host, `/things/${party.name}`, { as: party.ann, body });
 const ask = (party: Party, body: object = {}) => sent(party.host, `/jobs/${party.name}`, { as: party.ann, body });
@@ -25,7 +25,7 @@ async function consume(party: CheckingParty, expected: Partial<typeof none>): Pr
     await host.drain();
     return { ...(await effects(party)), waiting: await store.waiting() };
   };
-  await expect.poll(drained, { timeout: 10_000, interval: 100 }).toEqual({ ...none, ...expected, waiting: 0 });
+  await expect.poll(drained, { ...patience, interval: 100 }).toEqual({ ...none, ...expected, waiting: 0 });
 }
 
 const isDone = (expected: Partial<typeof none>) => (party: CheckingParty) => consume(party, expected);

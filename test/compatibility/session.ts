@@ -1,6 +1,7 @@
 // Versions on one stack, and what they leave there.
 import { createHash } from "node:crypto";
 import type { expect } from "vitest";
+import type { Variant } from "./features.ts";
 import { startHost } from "./host.ts";
 import type { CheckingParty, Line, Party } from "./line.ts";
 import { type Items, type KeptMessage, newItems, openStore, type Store, shifted } from "./store.ts";
@@ -30,20 +31,24 @@ export interface Session {
   close(): void;
 }
 
+/** The servers of the tests, unless they say otherwise. */
+export const usual: Variant = { keyRing: "rotated", waitMs: 10_000 };
+
 /** Begins a session on the stack that `env` points at, for all versions of this process. */
 export function beginSession(env: Readonly<Record<string, string>>): Session {
   const before = Object.keys(env).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, env);
   const store = openStore(String(env["AWS_ENDPOINT_URL"]));
   const world = createWorld();
-  const hosts = new Map<string, Pick<Party, "host" | "earlier">>();
+  const hosts = new Map<string, Pick<Party, "host" | "earlier" | "hasty">>();
 
   const hostsOf = (version: Version) => {
     const known = hosts.get(version.name);
     if (known !== undefined) return known;
     const made = {
-      host: startHost(version, world, store, "rotated"),
-      earlier: startHost(version, world, store, "earlier"),
+      host: startHost(version, world, store, usual),
+      earlier: startHost(version, world, store, { ...usual, keyRing: "earlier" }),
+      hasty: startHost(version, world, store, { ...usual, waitMs: 300 }),
     };
     hosts.set(version.name, made);
     return made;
@@ -65,7 +70,7 @@ export function beginSession(env: Readonly<Record<string, string>>): Session {
         withoutBus: async (work) => {
           process.env["AWS_ENDPOINT_URL_EVENTBRIDGE"] = "http://127.0.0.1:1";
           try {
-            return await work(startHost(version, world, store, "rotated"));
+            return await work(startHost(version, world, store, usual));
           } finally {
             delete process.env["AWS_ENDPOINT_URL_EVENTBRIDGE"];
           }

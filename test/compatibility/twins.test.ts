@@ -3,7 +3,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { idempotent } from "./claim-layer-lines.ts";
 import type { HostRequest } from "./host.ts";
-import type { Party } from "./line.ts";
+import { type Party, patience } from "./line.ts";
 import { newItems } from "./store.ts";
 import { useSession } from "./use-session.ts";
 import { currentVersion, versionPairs } from "./version.ts";
@@ -27,7 +27,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
   const begin = async ({ host, world, name, ann }: Party, request: HostRequest) => {
     world.hold(name);
     const answer = host.send(`/commits/${name}`, { ...request, as: ann });
-    await expect.poll(() => world.runs).toContain(`${host.version} commit ${name}`);
+    await expect.poll(() => world.runs, patience).toContain(`${host.version} commit ${name}`);
     return { answer }; // as it is: it is waited for later
   };
 
@@ -37,7 +37,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     const other = await twin.host.send(`/commits/${one.name}`, write(one, { other: "input" }));
     calls = 0;
     const repeat = twin.host.send(`/commits/${one.name}`, write(one));
-    await expect.poll(() => calls).toBeGreaterThan(2);
+    await expect.poll(() => calls, patience).toBeGreaterThan(2);
     one.world.release(one.name);
     expect(await repeat).toMatchObject({ status: 200, body: (await answer).body, headers: { "idempotent-replayed": "true" } });
     expect(other.status).toBe(422);
@@ -52,7 +52,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     await late.store.age(newItems(known, await late.store.items("small")), 40_000);
     const { version } = twin;
     const repeat = twin.host.send(`/commits/${late.name}`, write(late));
-    await expect.poll(() => late.world.runs).toContain(`${version.name} commit ${late.name}`);
+    await expect.poll(() => late.world.runs, patience).toContain(`${version.name} commit ${late.name}`);
     late.world.release(late.name);
     const [before, after] = [await answer, await repeat];
     expect(after.headers["idempotent-replayed"]).toBeUndefined();
@@ -71,7 +71,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     world.hold(name);
     await store.send(message.kept);
     const work = one.host.drain();
-    await expect.poll(() => world.runs).toContain(`${first.name} follow ${name}`);
+    await expect.poll(() => world.runs, patience).toContain(`${first.name} follow ${name}`);
     await store.send(message.kept);
     expect(await other.host.drain()).toBe(0);
     world.release(name);
@@ -94,7 +94,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     await began.promise;
     calls = 0;
     const repeat = idempotent(twin, call, () => "ran again")({ id: one.name, amount: 1 });
-    await expect.poll(() => calls).toBeGreaterThan(2);
+    await expect.poll(() => calls, patience).toBeGreaterThan(2);
     gate.resolve("done");
     expect(await Promise.all([result, repeat])).toEqual(["done", "done"]);
   });

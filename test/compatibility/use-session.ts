@@ -1,7 +1,7 @@
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, vi } from "vitest";
 import { keptServer, keyRings } from "./features.ts";
-import { beginSession, type Session } from "./session.ts";
+import { beginSession, type Session, usual } from "./session.ts";
 import type { Version } from "./version.ts";
 import { createWorld } from "./world.ts";
 
@@ -10,7 +10,7 @@ export function useSession(current: Version): () => Session {
   let app: TestApp;
   let session: Session;
   beforeAll(async () => {
-    app = await startTestApp(keptServer(current, createWorld(), "rotated"), {
+    app = await startTestApp(keptServer(current, createWorld(), usual), {
       secureParameters: { "/kept/earlier": keyRings.earlier, "/kept/rotated": keyRings.rotated },
     });
     await app.settled(); // makes the queues
