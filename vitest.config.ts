@@ -1,3 +1,5 @@
+import { globSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const source = (path: string) => new URL(`./src/${path}`, import.meta.url).pathname;
@@ -13,21 +15,48 @@ export const alias = [
   { find: "keelson/testing", replacement: source("testing/index.ts") },
 ];
 
+const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/**/*.test.ts"];
+// What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
+const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
+// What needs a process of its own: replaced modules, another clock or directory, what Lambda's runtime gives to modules once.
+const changesProcess = /\bvi\.(mock|doMock|resetModules|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
+const alone = globSync(tests, { cwd: import.meta.dirname })
+  .map((file) => file.replaceAll("\\", "/"))
+  .filter((file) => changesProcess.test(readFileSync(new URL(file, import.meta.url), "utf8")));
+
+// `npm test` runs all projects but `system`, `npm run test:system` runs that.
 export default defineConfig({
   resolve: { alias },
   test: {
-    include: ["src/**/*.test.ts", "examples/**/*.test.ts", "test/**/*.test.ts"],
-    testTimeout: 60_000,
+    testTimeout: 120_000, // of tests that share two cores with three others
     hookTimeout: 60_000,
     pool: "forks",
+    maxWorkers: Math.max(4, availableParallelism()), // tests wait more than they compute
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "shared", // many files a process, which setup leaves as it found it
+          include: tests,
+          exclude: [...system, ...alone],
+          isolate: false,
+          setupFiles: ["test/support/leave-no-trace.ts"],
+        },
+      },
+      { extends: true, test: { name: "alone", include: alone, exclude: system } },
+      { extends: true, test: { name: "system", include: system } },
+      {
+        extends: true,
+        test: { name: "types", include: [], typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] } },
+      },
+    ],
     coverage: {
       provider: "v8",
       include: ["src/**/*.ts"],
       exclude: ["src/**/*.test.ts", "src/**/*-contract.ts"],
-      reporter: ["text-summary", "json", "html"],
-      // A branch that no test reaches is marked where it stands, with the reason.
-      thresholds: { branches: 100 },
+      reporter: [["text", { skipFull: true }], "text-summary", "json", "html"],
+      // Of all tests together. A branch that no test reaches is marked where it stands, with the reason.
+      thresholds: { branches: 100, perFile: true }, // an error names its file
     },
-    typecheck: { enabled: true, include: ["test/types/**/*.test-d.ts"] },
   },
 });

@@ -4,16 +4,16 @@ import { alias } from "./vitest.config.ts";
 const endpoint = process.env["LOCALSTACK_ENDPOINT"];
 if (!endpoint) throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
 
-// What `npm run test:localstack` runs against a LocalStack: the contract suites, and what `npm test` runs of
-// writes that happen once, of events and of jobs on the embedded stack.
+// What `npm run test:localstack` runs against a LocalStack: the contract suites, and what `npm test` and
+// `npm run test:system` run of writes that happen once, of events and of jobs on the embedded stack.
 export default defineConfig({
   resolve: { alias },
   test: {
     include: [
       "test/localstack/*.contract.ts",
-      "test/once/{isolation,powertools-defects,processes,writes}.test.ts",
-      "test/integration/{chain,crash-sample}.test.ts",
-      "test/events/processes.test.ts",
+      "test/once/{isolation,powertools-defects,processes.system,writes}.test.ts",
+      "test/integration/{chain,crash-sample.system}.test.ts",
+      "test/events/processes.system.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
       "src/aws/claim-store.test.ts",

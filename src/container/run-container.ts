@@ -1,4 +1,4 @@
-/* v8 ignore file -- it ends its process: test/integration/container.test.ts runs it as one of its own */
+/* v8 ignore file -- it ends its process: test/integration/container.system.test.ts runs it as one of its own */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import type { Variables } from "../app/environment.ts";

@@ -1,0 +1,16 @@
+import { afterAll, vi } from "vitest";
+
+// Files that share a process do not share what they stubbed: at its end each puts back what it found.
+
+const env = { ...process.env };
+const directory = process.cwd();
+
+afterAll(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  vi.unstubAllGlobals();
+  vi.unstubAllEnvs();
+  for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
+  Object.assign(process.env, env);
+  if (process.cwd() !== directory) throw new Error(`the tests of this file left the process in ${process.cwd()}`);
+});
