@@ -1,3 +1,5 @@
+import { assertReplyOptions } from "./reply-options.ts";
+
 /** A cookie that a reply sets. */
 export interface ReplyCookie {
   readonly value: string;
@@ -31,13 +33,18 @@ export interface Reply<Body> extends ReplyOptions {
   readonly [replyBrand]: true;
 }
 
+const known: readonly string[] = ["status", "headers", "cookies"] satisfies (keyof ReplyOptions)[];
+
 /**
  * Makes an answer with a status, headers or cookies of its own.
+ *
+ * @throws TypeError where an option is not what a response can carry, saying which and what to pass instead.
  *
  * @example
  * return reply({ id }, { status: 201, headers: { location: `/files/${id}` } });
  */
 export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply<Body> {
+  assertReplyOptions(options, isReply(options) ? [...known, "body"] : known);
   return Object.freeze({ ...options, body, [replyBrand]: true as const });
 }
 

@@ -87,15 +87,9 @@ describe("a result", () => {
   });
 
   test.each<[string, unknown, RegExp]>([
-    ["a status below 200", reply({}, { status: 101 }), /status 101/],
-    ["a status that is no number", reply({}, { status: "200" as never }), /status 200/],
+    ["a reply that was changed", { ...reply({}), status: 101 }, /status 101/],
     ["text without a content type", "text", /need a content type/],
     ["a stream from a write", reply(new Response("x").body, { headers: text }), /only a query/],
-    ["a header that is no name", reply({}, { headers: { "a b": "c" } }), /no valid name/],
-    ["a header that splits the response", reply({}, { headers: { a: "b\r\nc: d" } }), /cannot carry/],
-    ["a request ID of its own", reply({}, { headers: { "X-Request-ID": "x" } }), /set by keelson/],
-    ["a header that is no text", reply({}, { headers: { etag: undefined as never } }), /etag is of type undefined/],
-    ["set-cookie as a header", reply({}, { headers: { "Set-Cookie": "x" } }), /use `cookies`/],
     ["a BigInt", { rows: [{ size: 1n }] }, /BigInt, at "size"/],
     ["nothing but a BigInt", 1n, /BigInt\); return plain data/],
     ["a circle", circle(), /circular.*property 'self'/],
@@ -112,6 +106,69 @@ describe("a result", () => {
     ["a stream of Node's", Readable.from(["x"]), /Readable\.toWeb/],
   ])("that is %s is a clear error", (_name, result, message) => {
     expect(() => toResponse(result, write)).toThrow(message);
+  });
+
+  test.each<[string, unknown, string]>([
+    ["a status below 200", { status: 101 }, "status 101 is not a whole number from 200 to 599"],
+    ["a status that is text", { status: "201" }, 'status "201" is not a whole number from 200 to 599'],
+    ["a status in place of the options", 201, "the second argument is of type number; pass an object like { status: 201 }"],
+    ["null in place of the options", null, "the second argument is null; pass an object like { status: 201 }"],
+    ["an option that nobody knows", { statusCode: 201 }, 'unknown option "statusCode"; known are status, headers, cookies'],
+    ["a body in the options", { body: "x" }, 'unknown option "body"; known are status, headers, cookies'],
+    ["a header that is no name", { headers: { "a b": "c" } }, 'header "a b" has no valid name'],
+    ["a header that splits the response", { headers: { a: "b\r\nc: d" } }, "header a has a character that a header cannot carry"],
+    ["a request ID of its own", { headers: { "X-Request-ID": "x" } }, "header X-Request-ID is set by keelson; leave it out"],
+    [
+      "set-cookie as a header",
+      { headers: { "Set-Cookie": "x" } },
+      "header Set-Cookie is set by keelson; leave it out, and use `cookies`",
+    ],
+    ["a header that is absent", { headers: { etag: undefined } }, "header etag is of type undefined; give it text"],
+    ["a header of several values", { headers: { vary: ["a", "b"] } }, "header vary is a list; give it text"],
+    ["headers as a list", { headers: ["a: b"] }, 'headers is a list; pass an object like { "cache-control": "no-store" }'],
+    [
+      "headers as an object of fetch",
+      { headers: new Headers({ a: "b" }) },
+      "headers is of type Headers; pass Object.fromEntries(headers)",
+    ],
+    ["headers as a map", { headers: new Map([["a", "b"]]) }, "headers is of type Map; pass Object.fromEntries(headers)"],
+    ["headers that are not there yet", { headers: Promise.resolve({}) }, "headers is of type Promise; await it"],
+    ["cookies as a list", { cookies: ["a=secret"] }, 'cookies is a list; pass an object like { a: { value: "1" } }'],
+    ["cookies as text", { cookies: "a=secret" }, 'cookies is of type string; pass an object like { a: { value: "1" } }'],
+    [
+      "cookies as a map",
+      { cookies: new Map([["a", { value: "secret" }]]) },
+      "cookies is of type Map; pass Object.fromEntries(cookies)",
+    ],
+    ["a cookie as text", { cookies: { a: "secret" } }, 'cookie a: it is no object; pass { value: "..." }'],
+    ["a cookie that is null", { cookies: { a: null } }, 'cookie a: it is no object; pass { value: "..." }'],
+    ["a cookie that is no name", { cookies: { "a;b": { value: "1" } } }, 'cookie "a;b": the name is no token of RFC 6265'],
+    ["a cookie without a value", { cookies: { a: {} } }, "cookie a: its value is of type undefined; give it text"],
+    ["a cookie of a number", { cookies: { a: { value: 5 } } }, "cookie a: its value is of type number; give it text"],
+    [
+      "a cookie with an option that nobody knows",
+      { cookies: { a: { value: "secret", maxAge: 1 } } },
+      'cookie a: unknown option "maxAge"',
+    ],
+    [
+      "a cookie whose flag is text",
+      { cookies: { a: { value: "secret", httpOnly: "no" } } },
+      'cookie a: httpOnly "no" is not true or false',
+    ],
+  ])("with %s is refused where it is made", (_name, options, message) => {
+    const make = () => reply({}, options as never);
+
+    expect(make).toThrow(TypeError);
+    expect(make).toThrow(`reply: ${message}`);
+    expect(make).not.toThrow("secret");
+  });
+
+  test("may be made from another reply", () => {
+    expect(toResponse(reply("b", { ...reply("a", { headers: text }), status: 201 }), query)).toMatchObject({
+      status: 201,
+      headers: text,
+      body: "b",
+    });
   });
 
   test("is a reply only by its brand", () => {
@@ -152,7 +209,9 @@ describe("cookies", () => {
     ["a", { value: "1", path: "/x; Domain=evil" }],
     ["a", { value: "1", path: "x" }],
     ["a", { value: "1", sameSite: "No" as never }],
+    ["a", { value: "1", path: 1 as never }],
     ["a", { value: "1", maxAgeSeconds: 1.5 }],
+    ["a", { value: "1", secure: 0 as never }],
   ])("named %j with %j are refused", (name, cookie) => {
     expect(() => serializeCookie(name, cookie, { development: false })).toThrow(TypeError);
   });

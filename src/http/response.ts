@@ -1,7 +1,7 @@
 import { serializeCookie } from "./cookies.ts";
 import type { HttpResponse } from "./message.ts";
-import { ownHeaders } from "./own-headers.ts";
 import { isReply, type ReplyOptions } from "./reply.ts";
+import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
 
 /** What a response depends on beside the handler's result. */
 export interface ResponseFacts {
@@ -26,11 +26,11 @@ export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse 
   const { body: returned, status: given, headers: extra, cookies } = isReply(result) ? result : wrapped(result);
   const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
   const status = given ?? (body === undefined ? 204 : 200);
-  if (!Number.isInteger(status) || status < 200 || status > 599)
-    throw new TypeError(`reply: status ${status} is not a whole number from 200 to 599`);
+  // A reply was held against this when it was made; it may be of another copy of the package, or changed since.
+  assertStatus(status);
   const headers = checkedHeaders(extra);
   const set =
-    cookies === undefined ? noCookies : Object.entries(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
+    cookies === undefined ? noCookies : cookiesOf(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
   if (body === undefined || bodiless.includes(status)) return { status, headers, cookies: set, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
   if (!isWebStream(content)) headers["content-length"] = String(Buffer.byteLength(content));
@@ -45,26 +45,6 @@ function wrapped(body: unknown): ReplyOptions & { readonly body: unknown } {
 function discard(content: unknown): undefined {
   // A failing cancel (the stream is locked, its source broken) changes nothing about the answer.
   if (isWebStream(content)) content.cancel().catch(() => undefined);
-}
-
-function checkedHeaders(given: Readonly<Record<string, string>> | undefined): Record<string, string> {
-  const headers: Record<string, string> = {};
-  if (given === undefined) return headers;
-  for (const [name, value] of Object.entries(given)) {
-    const lower = name.toLowerCase();
-    if (!/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(lower))
-      throw new TypeError(`reply: header ${JSON.stringify(name)} has no valid name`);
-    if (ownHeaders.includes(lower))
-      throw new TypeError(
-        `reply: header ${name} is set by keelson; leave it out${lower === "set-cookie" ? ", and use `cookies`" : ""}`,
-      );
-    if (typeof value !== "string")
-      throw new TypeError(`reply: header ${name} is of type ${typeof value}; give it text, or leave it out`);
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
-      throw new TypeError(`reply: header ${name} has a character that a header cannot carry; encode it`);
-    headers[lower] = value;
-  }
-  return headers;
 }
 
 function contentOf(
