@@ -53,7 +53,7 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
   };
   if (mode === "create") {
     try {
-      await create(sqs, eventBridge, names);
+      await create(sqs, eventBridge, names, runtime.once.pause);
     } catch (error) {
       close();
       throw error;
@@ -71,19 +71,40 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
   };
 }
 
+type Pause = (attempt: number) => Promise<void>;
+
 /** Makes what is missing: two queues with their dead-letter queues, the bus, and the rule that puts its events into a queue. */
-async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: MessagingNames): Promise<void> {
+async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: MessagingNames, pause: Pause): Promise<void> {
   const { CreateEventBusCommand, PutRuleCommand, PutTargetsCommand } = await import("./eventbridge-sdk.ts");
   const [events] = await Promise.all([createQueue(sqs, names.events), createQueue(sqs, names.jobs)]);
   try {
-    await eventBridge.send(new CreateEventBusCommand({ Name: names.bus }));
+    await alone(() => eventBridge.send(new CreateEventBusCommand({ Name: names.bus })), pause);
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "ResourceAlreadyExistsException") throw error;
   }
   const rule = { EventBusName: names.bus, Name: `${names.source.replaceAll(".", "-")}-events` };
-  await eventBridge.send(new PutRuleCommand({ ...rule, EventPattern: JSON.stringify({ source: [names.source] }) }));
-  const Targets = [{ Id: "events", Arn: events }];
-  await eventBridge.send(new PutTargetsCommand({ EventBusName: rule.EventBusName, Rule: rule.Name, Targets }));
+  const pattern = JSON.stringify({ source: [names.source] });
+  await alone(() => eventBridge.send(new PutRuleCommand({ ...rule, EventPattern: pattern })), pause);
+  const targets = { EventBusName: rule.EventBusName, Rule: rule.Name, Targets: [{ Id: "events", Arn: events }] };
+  const { FailedEntries = [] } = await alone(() => eventBridge.send(new PutTargetsCommand(targets)), pause);
+  const [failed] = FailedEntries;
+  if (failed !== undefined)
+    throw new Error(`EventBridge does not put the events of the bus ${names.bus} into ${events}: ${failed.ErrorMessage}`);
+}
+
+/** How often a change is tried that EventBridge refuses because another process makes one at the same time. */
+const mostChanges = 10;
+
+async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await change();
+    } catch (error) {
+      const isOvertaken = error instanceof Error && error.name === "ConcurrentModificationException";
+      if (!isOvertaken || attempt === mostChanges) throw error;
+    }
+    await pause(attempt);
+  }
 }
 
 /** Makes a queue and its dead-letter queue, where they are missing; gives the ARN. */

@@ -6,6 +6,8 @@ import {
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { stubAws } from "../../test/support/stub-aws.ts";
+import type { Messaging } from "../app/adapters.ts";
 import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
@@ -288,6 +290,49 @@ describe("the messaging of a server", () => {
     expect(await second.events.receive()).toHaveLength(1);
     first.close();
     second.close();
+  });
+
+  test("is made once by processes that start at the same time", async () => {
+    const prefix = fresh();
+    const all = await Promise.all([1, 2, 3, 4].map(() => openMessaging(runtime, options(prefix))));
+    const [first] = all as [Messaging]; // safe: there are four
+    expect(await first.bus.put([{ type: "thing.made", text: "{}" }])).toEqual([undefined]);
+    expect(await first.events.receive()).toHaveLength(1);
+    for (const messaging of all) messaging.close();
+  });
+
+  test("is made although another process changes the bus at the same moment", async () => {
+    const refusals = ["CreateEventBus", "PutRule", "PutRule", "PutTargets"];
+    const busy = (operation: string) => () => {
+      if (refusals[0] !== operation) return undefined;
+      refusals.shift();
+      return { error: "ConcurrentModificationException" };
+    };
+    const stub = await stubAws(
+      Object.fromEntries(["CreateEventBus", "PutRule", "PutTargets"].map((operation) => [operation, busy(operation)])),
+      { target: stack.endpoint },
+    );
+    const messaging = await openMessaging(runtime, options(fresh(), { eventBridgeEndpoint: stub.endpoint }));
+    expect(refusals).toEqual([]);
+    expect(await messaging.bus.put([{ type: "thing.made", text: "{}" }])).toEqual([undefined]);
+    expect(await messaging.events.receive()).toHaveLength(1);
+    messaging.close();
+    stub.close();
+  });
+
+  test("fails where the bus is never left alone", async () => {
+    const stub = await stubAws({ PutRule: { error: "ConcurrentModificationException" } }, { target: stack.endpoint });
+    await expect(openMessaging(runtime, options(fresh(), { eventBridgeEndpoint: stub.endpoint }))).rejects.toMatchObject({
+      name: "ConcurrentModificationException",
+    });
+    stub.close();
+  });
+
+  test("fails where EventBridge takes the rule and not its target", async () => {
+    const names = { ...messagingNames(fresh(), {}), events: `${fresh()}.fifo` };
+    await expect(openMessaging(runtime, options("x", { names }))).rejects.toThrow(
+      /EventBridge does not put the events of the bus .* into .*\.fifo: .*SqsParameters/,
+    );
   });
 
   test("is made by the names in the addresses of its queues", async () => {

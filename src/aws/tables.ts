@@ -24,43 +24,72 @@ export async function ensureTables(
 }
 
 async function ensureTable(database: Database, table: RequiredTable, mode: "create" | "check"): Promise<string | undefined> {
-  const { CreateTableCommand, DescribeTableCommand, ResourceInUseException, ResourceNotFoundException, waitUntilTableExists } =
-    await import("@aws-sdk/client-dynamodb");
-  const keys = [
-    { AttributeName: table.partitionKey, KeyType: "HASH" as const },
-    ...(table.sortKey === undefined ? [] : [{ AttributeName: table.sortKey, KeyType: "RANGE" as const }]),
-  ];
-  const describe = async () => (await database.send(new DescribeTableCommand({ TableName: table.tableName }))).Table;
-  try {
-    const { KeySchema = [] } = (await describe()) ?? {};
-    const has = KeySchema.map(({ AttributeName }) => AttributeName).join(", ");
-    const wanted = keys.map(({ AttributeName }) => AttributeName).join(", ");
-    return has === wanted ? undefined : `table ${table.tableName} has the keys ${has}, not ${wanted}`;
-  } catch (error) {
-    if (!(error instanceof ResourceNotFoundException)) throw error;
+  const { DescribeTableCommand, ResourceNotFoundException } = await import("@aws-sdk/client-dynamodb");
+  const { tableName, timeToLive } = table;
+  const describe = async () => {
+    try {
+      return (await database.send(new DescribeTableCommand({ TableName: tableName }))).Table;
+    } catch (error) {
+      if (error instanceof ResourceNotFoundException) return undefined;
+      throw error;
+    }
+  };
+  let found = await describe();
+  if (mode === "check" && found === undefined)
+    return `table ${tableName} does not exist; deploy it, or set KEELSON_TABLE_${table.name.toUpperCase().replaceAll("-", "_")}`;
+  if (mode === "create" && found?.TableStatus !== "ACTIVE") {
+    await createTable(database, table, found === undefined);
+    // Held against what is wanted all the same: it may be another process's.
+    found = await describe();
   }
-  if (mode === "check")
-    return `table ${table.tableName} does not exist; deploy it, or set KEELSON_TABLE_${table.name.toUpperCase().replaceAll("-", "_")}`;
+  const has = (found?.KeySchema ?? []).map(({ AttributeName }) => AttributeName).join(", ");
+  const wanted = keysOf(table).join(", ");
+  if (has !== wanted) return `table ${tableName} has the keys ${has}, not ${wanted}`;
+  return mode === "create" && timeToLive !== undefined ? ensureTimeToLive(database, tableName, timeToLive) : undefined;
+}
+
+function keysOf({ partitionKey, sortKey }: RequiredTable): readonly string[] {
+  return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
+}
+
+/** Makes a table where it is missing, and waits until it is there, whoever makes it. */
+async function createTable(database: Database, table: RequiredTable, isMissing: boolean): Promise<void> {
+  const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import("@aws-sdk/client-dynamodb");
+  const keys = keysOf(table);
+  const command = new CreateTableCommand({
+    TableName: table.tableName,
+    KeySchema: keys.map((AttributeName, index) => ({ AttributeName, KeyType: index === 0 ? "HASH" : "RANGE" })),
+    AttributeDefinitions: keys.map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+    BillingMode: "PAY_PER_REQUEST",
+  });
   try {
-    await database.send(
-      new CreateTableCommand({
-        TableName: table.tableName,
-        KeySchema: keys,
-        AttributeDefinitions: keys.map(({ AttributeName }) => ({ AttributeName, AttributeType: "S" as const })),
-        BillingMode: "PAY_PER_REQUEST",
-      }),
-    );
+    if (isMissing) await database.send(command);
   } catch (error) {
     // Another process created it in between.
     if (!(error instanceof ResourceInUseException)) throw error;
   }
   await waitUntilTableExists({ client: database, maxWaitTime: 60, minDelay: 1, maxDelay: 2 }, { TableName: table.tableName });
-  if (table.timeToLive !== undefined) await enableTimeToLive(database, table.tableName, table.timeToLive);
-  return undefined;
 }
 
-async function enableTimeToLive(database: Database, tableName: string, attribute: string): Promise<void> {
-  const { UpdateTimeToLiveCommand } = await import("@aws-sdk/client-dynamodb");
-  const TimeToLiveSpecification = { AttributeName: attribute, Enabled: true };
-  await database.send(new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }));
+/** Enables the time to live of a table where it is not: a process that made the table may have died before it did. */
+async function ensureTimeToLive(database: Database, tableName: string, attribute: string): Promise<string | undefined> {
+  const { DescribeTimeToLiveCommand, UpdateTimeToLiveCommand } = await import("@aws-sdk/client-dynamodb");
+  const enabled = async () => {
+    const command = new DescribeTimeToLiveCommand({ TableName: tableName });
+    const { TimeToLiveDescription: { TimeToLiveStatus = "DISABLED", AttributeName } = {} } = await database.send(command);
+    return ["ENABLED", "ENABLING"].includes(TimeToLiveStatus) ? AttributeName : undefined;
+  };
+  let has = await enabled();
+  if (has === undefined) {
+    const TimeToLiveSpecification = { AttributeName: attribute, Enabled: true };
+    try {
+      await database.send(new UpdateTimeToLiveCommand({ TableName: tableName, TimeToLiveSpecification }));
+      return undefined;
+    } catch (error) {
+      // Another process enabled it in between: DynamoDB says so with a ValidationException, as it does of everything.
+      has = await enabled();
+      if (has === undefined) throw error;
+    }
+  }
+  return has === attribute ? undefined : `table ${tableName} has its time to live at ${has}, not at ${attribute}`;
 }

@@ -70,6 +70,26 @@ test("an endpoint that is named wins, and its tables are created", async () => {
   }
 });
 
+test("processes that start at the same time on one emulator all find what each of them needs", async () => {
+  const stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
+  try {
+    const feature = defineFeature("files", (r) => {
+      r.event("file.created", z.object({ id: z.string(), sizeMb: z.number() }));
+      r.table("files", { partitionKey: "pk" });
+    });
+    const opened = await Promise.all(
+      [1, 2, 3, 4].map(async () => {
+        const owner = buildServer({ features: [feature] });
+        const variables = { ...local, ...stack.env };
+        return open(owner, variables, await bindAdapters(owner, variables));
+      }),
+    );
+    for (const adapters of opened) await adapters.close();
+  } finally {
+    await stack.close();
+  }
+});
+
 test("production without an endpoint is the AWS account; an endpoint of AWS's is only checked", async () => {
   expect((await bindAdapters(server("production"), {})).adapters).toEqual({ dynamodb: "aws" });
   expect((await bindAdapters(server("development"), { ...local, AWS_LAMBDA_FUNCTION_NAME: "f" })).adapters).toEqual({
