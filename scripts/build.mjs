@@ -1,11 +1,83 @@
-// Builds dist/ from src/: clean, then the TypeScript compiler.
+// Builds dist/ from src/: the TypeScript compiler writes beside it, then each file takes the place of the one before. So
+// whatever imports from dist/ meanwhile finds every file, whole, and so does another build; one that fails changes nothing.
 import { spawnSync } from "node:child_process";
-import { rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 
 const root = join(import.meta.dirname, "..");
 const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
-rmSync(join(root, "dist"), { recursive: true, force: true });
-const { status } = spawnSync(process.execPath, [tsc, "-p", join(root, "tsconfig.build.json")], { stdio: "inherit" });
-process.exit(status ?? 1);
+const prefix = ".dist-";
+/** Of a build that was killed. */
+const leftOverMs = 600_000;
+
+for (const name of readdirSync(root).filter((name) => name.startsWith(prefix))) {
+  const path = join(root, name);
+  const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
+  if (Date.now() - mtimeMs > leftOverMs) rmSync(path, { recursive: true, force: true });
+}
+const built = mkdtempSync(join(root, prefix)); // in the same file system as dist/, or it could not be renamed
+try {
+  const command = [tsc, "-p", join(root, "tsconfig.build.json"), "--outDir", built];
+  const { status } = spawnSync(process.execPath, command, { stdio: "inherit" });
+  if (status === 0) await replace(join(root, "dist"), built);
+  process.exitCode = status ?? 1;
+} finally {
+  rmSync(built, { recursive: true, force: true });
+}
+
+/** Makes a folder hold the files of another: what is new comes first, what is gone goes last, what is the same stays. */
+async function replace(folder, fresh) {
+  mkdirSync(folder, { recursive: true });
+  const names = filesOf(fresh);
+  const before = new Set(filesOf(folder));
+  const changed = names.filter((name) => before.has(name) && !isSame(join(folder, name), join(fresh, name)));
+  for (const name of [...names.filter((name) => !before.has(name)), ...changed]) {
+    await move(join(fresh, name), join(folder, name));
+  }
+  const kept = new Set(names);
+  for (const name of before) {
+    if (kept.has(name)) continue;
+    rmSync(join(folder, name), { force: true });
+    removeEmpty(folder, dirname(name));
+  }
+}
+
+function filesOf(folder) {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+}
+
+function isSame(one, other) {
+  try {
+    return readFileSync(one).equals(readFileSync(other));
+  } catch (error) {
+    if (error.code === "ENOENT") return false; // another build has taken it away
+    throw error;
+  }
+}
+
+/** On Windows a file that somebody reads at this moment cannot be replaced; and another build may take the folder away. */
+async function move(from, to) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      mkdirSync(dirname(to), { recursive: true });
+      renameSync(from, to);
+      return;
+    } catch (error) {
+      if (!["EPERM", "EACCES", "EBUSY", "ENOENT"].includes(error.code) || attempt === 50) throw error;
+    }
+    await delay(100);
+  }
+}
+
+function removeEmpty(folder, name) {
+  try {
+    for (let at = name; at !== "."; at = dirname(at)) rmdirSync(join(folder, at));
+  } catch {
+    // There is something in it, or it is gone already.
+  }
+}

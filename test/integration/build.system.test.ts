@@ -1,0 +1,104 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const repository = join(import.meta.dirname, "../..");
+/** A package as small as can be, with the script and the compiler of this one. */
+let root: string;
+const path = (name: string) => join(root, name);
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "keelson-build-"));
+  for (const name of ["src/inner", "scripts"]) mkdirSync(path(name), { recursive: true });
+  cpSync(join(repository, "scripts/build.mjs"), path("scripts/build.mjs"));
+  symlinkSync(join(repository, "node_modules"), path("node_modules"), "junction");
+  writeFileSync(path("package.json"), JSON.stringify({ type: "module" }));
+  const compilerOptions = { target: "es2024", module: "nodenext", rootDir: "src", outDir: "dist", types: [] };
+  writeFileSync(path("tsconfig.build.json"), JSON.stringify({ compilerOptions, include: ["src"] }));
+  writeFileSync(path("src/index.ts"), 'export const inner = () => import("./inner/late.js");\n');
+  writeFileSync(path("src/inner/late.ts"), "export const late = 1;\n");
+});
+let reader: ChildProcess | undefined;
+afterEach(() => {
+  reader?.kill();
+  rmSync(root, { recursive: true, force: true });
+});
+
+function build(): ChildProcess {
+  return spawn(process.execPath, [path("scripts/build.mjs")], { stdio: "ignore" });
+}
+
+async function codeOf(child: ChildProcess): Promise<unknown> {
+  const [code] = await once(child, "exit");
+  return code;
+}
+
+test("builds at once all succeed, and whoever imports from dist/ meanwhile finds every file", async () => {
+  expect(await codeOf(build())).toBe(0);
+  // Imports over and over, each time as a file that Node has not seen, until it is told to stop.
+  const reading = `
+    let count = 0;
+    process.on("message", () => { process.send(count); process.disconnect(); count = -1; });
+    process.send("reading");
+    while (count >= 0) {
+      const { inner } = await import("./dist/index.js?" + count);
+      await inner();
+      await import("./dist/inner/late.js?" + count);
+      if (count >= 0) count += 1;
+      await new Promise(setImmediate);
+    }`;
+  writeFileSync(path("reader.mjs"), reading);
+  reader = spawn(process.execPath, [path("reader.mjs")], { stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const readerEnds = codeOf(reader);
+  await once(reader, "message");
+  for (const round of [1, 2]) {
+    // Another content each round, so that there is something to replace.
+    writeFileSync(path("src/inner/late.ts"), `export const late = ${round};\n`);
+    expect(await Promise.all([build(), build(), build()].map(codeOf))).toEqual([0, 0, 0]);
+  }
+  reader.send("stop");
+
+  expect(await readerEnds).toBe(0);
+  expect(readFileSync(path("dist/inner/late.js"), "utf8")).toContain("late = 2");
+  expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
+});
+
+test("a build keeps what is the same, and takes away what has no source any more", async () => {
+  writeFileSync(path("src/inner/gone.ts"), "export {};\n");
+  mkdirSync(path("src/empty"));
+  writeFileSync(path("src/empty/gone.ts"), "export {};\n");
+  expect(await codeOf(build())).toBe(0);
+  const { ino } = statSync(path("dist/index.js"));
+  rmSync(path("src/inner/gone.ts"));
+  rmSync(path("src/empty"), { recursive: true });
+  writeFileSync(path("src/inner/new.ts"), "export {};\n");
+  expect(await codeOf(build())).toBe(0);
+
+  expect(readdirSync(path("dist")).sort()).toEqual(["index.js", "inner"]);
+  expect(readdirSync(path("dist/inner")).sort()).toEqual(["late.js", "new.js"]);
+  expect(statSync(path("dist/index.js")).ino).toBe(ino);
+});
+
+test("a build that fails leaves dist/ as it was", async () => {
+  expect(await codeOf(build())).toBe(0);
+  writeFileSync(path("src/index.ts"), "export const wrong: string = 1;\n");
+  expect(await codeOf(build())).not.toBe(0);
+
+  expect(readFileSync(path("dist/index.js"), "utf8")).toContain("inner");
+  expect(existsSync(path("dist/inner/late.js"))).toBe(true);
+  expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
+});
