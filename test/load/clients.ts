@@ -1,4 +1,5 @@
 import { Agent, type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
+import type { Socket } from "node:net";
 
 /** One request of a load. */
 export interface LoadRequest {
@@ -35,9 +36,16 @@ export interface LoadOptions {
   request(number: number): LoadRequest;
 }
 
+/** A connection by its two ports, the instance's first. */
+export type ConnectionName = `${number} ${number}`;
+
 /** A load that runs. */
 export interface Load {
   readonly tally: Readonly<Tally>;
+  /** The connections that were made; a port may come again. */
+  readonly connected: readonly ConnectionName[];
+  /** The connections of requests that were lost; `undefined` where there was none yet. */
+  readonly lostOn: readonly (ConnectionName | undefined)[];
   /** Starts no further request; resolves when each has ended. */
   stop(): Promise<void>;
   /** Resolves when each client has ended. */
@@ -51,9 +59,11 @@ export interface Load {
  */
 export function startLoad({ clients, next, request: requestOf }: LoadOptions): Load {
   const tally: Tally = { sent: 0, got: 0, lost: {}, refused: 0, again: 0, slowestMs: 0 };
+  const connected: ConnectionName[] = [];
+  const lostOn: (ConnectionName | undefined)[] = [];
   let isStopped = false;
   let number = 0;
-  const count = (outcome: Outcome) => {
+  const count = (outcome: Outcome, connection: ConnectionName | undefined) => {
     if (outcome === "ECONNREFUSED") {
       tally.refused += 1;
       return;
@@ -61,19 +71,32 @@ export function startLoad({ clients, next, request: requestOf }: LoadOptions): L
     tally.sent += 1;
     if (outcome === "got") tally.got += 1;
     else if (typeof outcome === "object") tally.again += 1;
-    else tally.lost[outcome] = (tally.lost[outcome] ?? 0) + 1;
+    else {
+      tally.lost[outcome] = (tally.lost[outcome] ?? 0) + 1;
+      lostOn.push(connection);
+    }
   };
   const client = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const names = new WeakMap<Socket, ConnectionName>();
     let wanted: LoadRequest | undefined;
     for (;;) {
       const port = await next(tally);
       if (port === undefined || (isStopped && wanted === undefined)) break;
       wanted ??= requestOf(number++);
       const beganMs = performance.now();
-      const outcome = await send(agent, port, wanted);
+      let socket: Socket | undefined;
+      const outcome = await send(agent, port, wanted, (given) => {
+        socket = given;
+        if (!given.connecting) return;
+        given.once("connect", () => {
+          const name: ConnectionName = `${port} ${Number(given.localPort)}`;
+          names.set(given, name);
+          connected.push(name);
+        });
+      });
       tally.slowestMs = Math.max(tally.slowestMs, performance.now() - beganMs);
-      count(outcome);
+      count(outcome, socket && names.get(socket));
       if (typeof outcome === "object") await new Promise((resolve) => setTimeout(resolve, outcome.againMs));
       else wanted = undefined;
     }
@@ -82,6 +105,8 @@ export function startLoad({ clients, next, request: requestOf }: LoadOptions): L
   const ended = Promise.all(Array.from({ length: clients }, client)).then(() => {});
   return {
     tally,
+    connected,
+    lostOn,
     ended,
     stop: () => {
       isStopped = true;
@@ -99,14 +124,19 @@ const answerMs = 60_000;
 /** The answer was as it should be, or told to come again, or what came instead. */
 type Outcome = "got" | { readonly againMs: number } | (string & {});
 
-function send(agent: Agent, port: number, { method, path, headers = {}, body, check }: LoadRequest): Promise<Outcome> {
+function send(
+  agent: Agent,
+  port: number,
+  { method, path, headers = {}, body, check }: LoadRequest,
+  onSocket: (socket: Socket) => void,
+): Promise<Outcome> {
   return new Promise((resolve) => {
     const failed = (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message);
     const signal = AbortSignal.timeout(answerMs);
     const outgoing = request({ host: "127.0.0.1", port, method, path, headers, agent, signal }, (response) => {
       read(response).then((text) => resolve(outcomeOf(response, () => check?.(text))), failed);
     });
-    outgoing.on("error", failed);
+    outgoing.on("socket", onSocket).on("error", failed);
     outgoing.end(body);
   });
 }

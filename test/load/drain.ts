@@ -1,9 +1,13 @@
+import { once } from "node:events";
 import type { StartedProcess } from "../support/process.ts";
 import { type Balancer, startBalancer } from "./balancer.ts";
-import { startLoad, type Tally } from "./clients.ts";
+import { type Load, lostOf, startLoad, type Tally } from "./clients.ts";
+
+/** What an instance has to be started with. */
+export const nodeOptions: readonly string[] = ["--import", new URL("accepted.ts", import.meta.url).href];
 
 export interface DrainOptions {
-  /** Starts an instance. */
+  /** Starts an instance, with {@link nodeOptions}. */
   start(): Promise<StartedProcess>;
   /** Whether a balancer stands in front, with a second instance that goes on. */
   readonly balanced: boolean;
@@ -18,6 +22,11 @@ export interface DrainOptions {
 /** What one drain under load came to. */
 export interface Drained {
   readonly tally: Readonly<Tally>;
+  /**
+   * How many requests were lost on connections that the process had accepted, or to another instance. The others were never its
+   * own: the kernel had taken them, and reset them as the listener closed.
+   */
+  readonly lostByProcess: number;
   /** From the signal to the end of the process, in milliseconds. */
   readonly exitMs: number;
   /** The exit code; `undefined` where the process had to be killed. */
@@ -28,6 +37,7 @@ export interface Drained {
 export async function drain({ start, balanced, clients = 28, requests = 5_000, limitMs }: DrainOptions): Promise<Drained> {
   const processes = await Promise.all(balanced ? [start(), start()] : [start()]);
   const [doomed] = processes as [StartedProcess]; // safe: there is one at least
+  const closed = once(doomed.child, "close");
   const balancer = balanced ? startBalancer() : undefined;
   try {
     const load = startLoad({ clients, next: await targets(balancer, processes), request: workOf });
@@ -37,9 +47,10 @@ export async function drain({ start, balanced, clients = 28, requests = 5_000, l
     const exit = await Promise.race([doomed.exited, after(limitMs)]);
     const exitMs = performance.now() - began;
     if (balanced) await until(() => load.tally.sent >= requests);
-    else if (exit === undefined) doomed.child.kill("SIGKILL");
+    if (exit === undefined) doomed.child.kill("SIGKILL");
     await load.stop();
-    return { tally: load.tally, exitMs, code: exit?.code };
+    await closed; // it has said all that it says
+    return { tally: load.tally, lostByProcess: lostOf(load.tally) - unaccepted(load, doomed), exitMs, code: exit?.code };
   } finally {
     balancer?.stop();
     for (const one of processes) {
@@ -47,6 +58,29 @@ export async function drain({ start, balanced, clients = 28, requests = 5_000, l
       await one.exited;
     }
   }
+}
+
+/** How many requests were lost on connections that the process never accepted. */
+function unaccepted({ connected, lostOn }: Load, { port, logs }: StartedProcess): number {
+  const said = logs.find(({ msg }) => msg === "load.accepted");
+  if (said === undefined) return 0; // it was killed, and what was lost was its own
+  // Safe: `accepted.ts` writes it.
+  const accepted = counts((said["ports"] as readonly number[]).map((client) => `${port} ${client}`));
+  const made = counts(connected);
+  const excess = (of: ReadonlyMap<string, number>, over: ReadonlyMap<string, number>, name: string) =>
+    Math.max(0, (of.get(name) ?? 0) - (over.get(name) ?? 0));
+  // A port may have come again: then one of its connections was not accepted.
+  const named = lostOn.filter((name) => name?.startsWith(`${port} `) && excess(made, accepted, name) > 0).length;
+  // Reset while it was connecting, as the client saw it: what the process accepted of these was its own all the same.
+  const unnamed = lostOn.filter((name) => name === undefined).length;
+  const strangers = [...accepted.keys()].reduce((sum, name) => sum + excess(accepted, made, name), 0);
+  return named + Math.max(0, unnamed - strangers);
+}
+
+function counts(names: readonly string[]): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (const name of names) found.set(name, (found.get(name) ?? 0) + 1);
+  return found;
 }
 
 /** Where requests go: to what the balancer says, or to the only instance until that refuses. */
