@@ -1,4 +1,5 @@
 // One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged>`.
+import { writeSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
@@ -9,8 +10,9 @@ import { server } from "./feature.ts";
 
 const starts: Readonly<Record<string, (isLogged: boolean) => Promise<number>>> = {
   ours: async () => (await runContainer(server, { port: 0, host: "127.0.0.1" })).port,
-  bare: async () => {
-    const http = createServer((_request, response) => {
+  bare: async (isLogged) => {
+    const http = createServer(({ headers }, response) => {
+      if (isLogged) writeSync(1, line(headers["x-request-id"]));
       const body = JSON.stringify({ maxMb: 77 });
       response.writeHead(200, { "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(body) });
       response.end(body);
@@ -41,6 +43,12 @@ const [, , name = "", kind] = process.argv;
 process.send?.({ port: await starts[name]?.(kind === "logged") });
 process.on("message", (what) => process.send?.(what === "cpu" ? cpu() : heap()));
 process.on("disconnect", () => process.exit());
+
+/** What the line of the others says that is not of keelson's context. */
+function line(requestId: unknown): string {
+  const time = new Date().toISOString();
+  return `${JSON.stringify({ level: "info", msg: "limits.read", maxMb: 77, plan: "pro", requestId, time })}\n`;
+}
 
 function cpu(): number {
   const { user, system } = process.cpuUsage();

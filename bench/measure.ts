@@ -7,6 +7,8 @@ export interface Result {
   readonly unit: "ns" | "us" | "ms" | "calls" | "requests" | "bytes";
   /** `ours / peer`; `ours` where the peer's is 0. */
   readonly ratio: number;
+  /** The lower and the upper quartile of the ratios of single rounds, where these are taken in pairs. */
+  readonly spread?: readonly [number, number];
   readonly goal: string;
 }
 
@@ -41,8 +43,21 @@ export function callsOf(id: string, { ours, peer }: { readonly ours: number; rea
 
 /** Adds the ratio. A peer of nothing counts as one: JSON has no infinity. */
 export function result(facts: Omit<Result, "ratio">): Result {
-  const { id, ours, peer, unit, goal } = facts;
-  return { id, ours, peer, unit, ratio: rounded(ours / (peer === 0 ? 1 : peer), 3), goal };
+  const { id, ours, peer, unit, spread, goal } = facts;
+  const ratio = rounded(ours / (peer === 0 ? 1 : peer), 3);
+  return { id, ours, peer, unit, ratio, ...(spread === undefined ? {} : { spread }), goal };
+}
+
+/** The quartiles of the ratios of two sides, round by round. */
+export function spreadOf(ours: readonly number[], peer: readonly number[]): readonly [number, number] {
+  const ratios = ours.map((taken, round) => taken / (peer[round] ?? Number.NaN)).sort((a, b) => a - b);
+  const at = (share: number) => rounded(ratios[Math.floor((ratios.length - 1) * share)] ?? Number.NaN, 3);
+  return [at(0.25), at(0.75)];
+}
+
+/** A ratio as the tables have it. */
+export function shownRatio({ ratio, spread }: Pick<Result, "ratio" | "spread">): string {
+  return spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`;
 }
 
 /** The middle one; of an even number the upper of the two in the middle. */

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import type { Result } from "./measure.ts";
+import { type Result, shownRatio } from "./measure.ts";
 
 const head = "| id | ours | peer | ratio | goal |\n|---|---|---|---|---|\n";
 
@@ -15,7 +15,8 @@ export function writePages(results: readonly Result[]): void {
 function writePage(name: string, results: readonly Result[]): void {
   const page = new URL(`../docs/${name}.md`, import.meta.url);
   const rows = results.map(
-    ({ id, ours, peer, unit, ratio, goal }) => `| \`${id}\` | ${ours} ${unit} | ${peer} ${unit} | ${ratio} | ${goal} |\n`,
+    (result) =>
+      `| \`${result.id}\` | ${result.ours} ${result.unit} | ${result.peer} ${result.unit} | ${shownRatio(result)} | ${result.goal} |\n`,
   );
   const [before = "", after = ""] = readFileSync(page, "utf8").split(head);
   writeFileSync(page, before + head + rows.join("") + after.replace(/^(?:\|.*\n)+/, ""));

@@ -4,15 +4,15 @@ import { expect, test } from "vitest";
 import { root, tableUnder } from "./markdown.ts";
 
 const { results } = JSON.parse(readFileSync(join(root, "bench/results.json"), "utf8")) as {
-  results: { id: string; ours: number; peer: number; unit: string; ratio: number; goal: string }[];
+  results: { id: string; ours: number; peer: number; unit: string; ratio: number; spread?: [number, number]; goal: string }[];
 };
 
 test("the figures of docs/speed.md are those of bench/results.json", () => {
-  const measured = results.map(({ id, ours, peer, unit, ratio, goal }) => [
+  const measured = results.map(({ id, ours, peer, unit, ratio, spread, goal }) => [
     id,
     `${ours} ${unit}`,
     `${peer} ${unit}`,
-    `${ratio}`,
+    spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`,
     goal,
   ]);
 
@@ -38,5 +38,11 @@ test("docs/speed.md says of each figure what is measured", () => {
 test("each ratio is ours by the peer's", () => {
   for (const { id, ours, peer, ratio } of results) {
     expect([id, Math.abs(ratio - ours / (peer === 0 ? 1 : peer)) < 0.02]).toEqual([id, true]);
+  }
+});
+
+test("the ratio of a figure lies within its spread", () => {
+  for (const { id, ratio, spread: [low, high] = [ratio, ratio] } of results) {
+    expect([id, low <= ratio + 0.02 && ratio - 0.02 <= high]).toEqual([id, true]);
   }
 });
