@@ -30,6 +30,7 @@ export default defineConfig({
   test: {
     testTimeout: 120_000, // of tests that share two cores with three others
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } }, // a condition that is waited for
     pool: "forks",
     maxWorkers: Math.max(4, availableParallelism()), // tests wait more than they compute
     projects: [

@@ -130,7 +130,8 @@ export const loggingRows: readonly Row[] = [
             path: route((ctx) => void ctx.log.info("file.read", { name: "a" })),
             headers: { "x-request-id": "r-pretty" },
           });
-          return lines;
+          // Without what an earlier server still says in the background.
+          return lines.filter((line) => line.includes("file.read"));
         });
       const [pretty] = await printed("pretty");
       expect(() => JSON.parse(pretty ?? "")).toThrow();
