@@ -23,10 +23,36 @@ export function claimAttributes(claim: ClaimRecord): Record<string, string | num
   };
 }
 
-/** The key of an item in the table of keelson's own. */
-export function ownItemKey({ partition, sort }: ClaimKey): Readonly<Record<string, string>> {
-  return { pk: partition, sk: sort };
+/** How claims are written in a table. */
+export interface ClaimForm {
+  /** The key of an item. */
+  key(key: ClaimKey): Readonly<Record<string, string>>;
+  /** The attributes of a claim beside its key. */
+  write(claim: ClaimRecord): Item;
+  /** The claim of an item, which somebody else may have written. */
+  read(item: Item): ClaimRecord;
+  /** The condition under which `owner` may complete its claim. */
+  completable(owner: string): {
+    readonly ConditionExpression: string;
+    readonly ExpressionAttributeNames: Record<string, string>;
+    readonly ExpressionAttributeValues: Item;
+  };
 }
+
+/** The names in conditions on a claim's owner and status. */
+export const ownedNames = { "#owner": "owner", "#status": "status" };
+
+/** The form in the table of keelson's own. */
+export const ownForm: ClaimForm = {
+  key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
+  write: (claim) => marshalled(claimAttributes(claim)),
+  read: claimOf,
+  completable: (owner) => ({
+    ConditionExpression: "#owner = :owner",
+    ExpressionAttributeNames: { "#owner": "owner" },
+    ExpressionAttributeValues: marshalled({ ":owner": owner }),
+  }),
+};
 
 /** Texts, numbers and bytes as DynamoDB takes them: a claim has nothing else. */
 export function marshalled(attributes: Readonly<Record<string, string | number | Uint8Array>>): Item {

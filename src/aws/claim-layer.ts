@@ -1,54 +1,24 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
-import { IdempotencyItemAlreadyExistsError, IdempotencyItemNotFoundError } from "@aws-lambda-powertools/idempotency";
-import { BasePersistenceLayer, IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
-import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
-import { systemClock } from "../context/clock.ts";
-import type { Database } from "../context/pipeline-context.ts";
-import { type ClaimRecord, expiry, leaseMs } from "../once/claim.ts";
-import type { ClaimKey, ClaimStore } from "../once/claim-store.ts";
-import { type Claim, type Claims, createClaims } from "../once/claims.ts";
-import { loadAnswer, storeAnswer } from "../once/stored-answers.ts";
-import { dynamoClaimStore } from "./claim-store.ts";
-
-/** What a {@link ClaimLayer} is made of; named as the options of Powertools' `DynamoDBPersistenceLayer`. */
-export interface ClaimLayerOptions {
-  readonly tableName: string;
-  /** The table's partition key. Default `id`. */
-  readonly keyAttr?: string;
-  /** The table's sort key, where it has one; the partition key is then `staticPkValue`. */
-  readonly sortKeyAttr?: string;
-  /** Default `idempotency#<name of the Lambda function>`. */
-  readonly staticPkValue?: string;
-  /** Default: a client of its own, made at first use. */
-  readonly awsSdkV3Client?: DynamoDBClient;
-  /** What a client of its own is made with. */
-  readonly clientConfig?: DynamoDBClientConfig;
-  /** How long a duplicate waits for its twin in flight, in milliseconds. Default 10,000; 0 refuses it at once. */
-  readonly waitMs?: number;
-}
-
-const known = ["tableName", "keyAttr", "sortKeyAttr", "staticPkValue", "awsSdkV3Client", "clientConfig", "waitMs"];
-
-/** One invocation, from its claim to its end. */
-interface Invocation {
-  readonly data: unknown;
-  readonly key: string;
-  /** The invocation that it was begun within, or after. */
-  readonly outer: Invocation | undefined;
-  /** When the function's time is over, in milliseconds since the epoch. */
-  readonly deadlineMs: number | undefined;
-  claim: Claim | undefined;
-  state: "claiming" | "running" | "refused" | "settled";
-}
-
-const defaultWaitMs = 10_000;
+import {
+  IdempotencyAlreadyInProgressError,
+  type IdempotencyConfig,
+  IdempotencyInconsistentStateError,
+  IdempotencyItemAlreadyExistsError,
+  IdempotencyItemNotFoundError,
+} from "@aws-lambda-powertools/idempotency";
+import { BasePersistenceLayer, type IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
+import { leaseMs } from "../once/claim.ts";
+import { AnsweredElsewhere, type Invocation, isReplay, isUnanswered, settle } from "./claim-invocation.ts";
+import { assertClaimLayerOptions, type ClaimLayerOptions } from "./claim-layer-options.ts";
+import { assertDurableContext, type DurableContextLike, type DurableInvocation, durableInvocation } from "./durable-execution.ts";
+import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
 
 /**
  * A persistence layer for Powertools' own `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent` (specification
- * 3.2), in the place of `DynamoDBPersistenceLayer` and on its table: claims have an owner and a lease that is renewed,
- * are completed and released by their owner alone, and a duplicate waits for its twin. Results of any size are kept,
- * as JSON. What a layer cannot mend is listed in `docs/once.md`.
+ * 3.2), in the place of `DynamoDBPersistenceLayer` and on its table, also beside it: claims have an owner and a lease
+ * that is renewed, are completed and released by their owner alone, and a duplicate waits for its twin. What is stored
+ * is Powertools' record. What a layer cannot mend is listed in `docs/once.md`.
  *
  * @throws TypeError for options that it does not have; Error in production where `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
  * @example
@@ -57,97 +27,167 @@ const defaultWaitMs = 10_000;
  */
 export class ClaimLayer extends BasePersistenceLayer {
   readonly #invocations = new AsyncLocalStorage<Invocation | undefined>();
-  readonly #options: ClaimLayerOptions;
-  #opening: Promise<Opened> | undefined;
+  readonly #durable = new AsyncLocalStorage<DurableInvocation>();
+  readonly #claims: FunctionClaims;
+  readonly #waitMs: number;
+  #config: IdempotencyConfig | undefined;
 
   constructor(options: ClaimLayerOptions) {
     super();
-    const unknown = Object.keys(options).filter((name) => !known.includes(name));
-    if (unknown.length > 0)
-      throw new TypeError(`ClaimLayer: there is no option ${unknown.join(", ")}; it has ${known.join(", ")}`);
-    const { tableName, keyAttr = "id", sortKeyAttr, waitMs = defaultWaitMs } = options;
-    if (typeof tableName !== "string" || tableName === "") throw new TypeError("ClaimLayer: tableName is missing");
-    if (keyAttr === sortKeyAttr) throw new TypeError(`ClaimLayer: keyAttr and sortKeyAttr are both ${keyAttr}`);
-    if (!(waitMs >= 0)) throw new TypeError("ClaimLayer: waitMs is not a number of milliseconds");
-    const isProduction = process.env["NODE_ENV"] !== "development" && process.env["NODE_ENV"] !== "test";
-    if (isProduction && process.env["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
-      throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: calls would be done again; unset it in production");
-    }
-    this.#options = options;
+    assertClaimLayerOptions(options);
+    this.#waitMs = options.waitMs ?? 10_000;
+    this.#claims = createFunctionClaims(options, () => this.getExpiresAfterSeconds() * 1000);
+  }
+
+  /**
+   * Tells the layer which durable execution a call belongs to, which Powertools does not: its replays go on with its
+   * claims, another execution's call is a concurrent duplicate, and its claims last while it is suspended, for the
+   * configured `expiresAfterSeconds` at most.
+   *
+   * @example
+   * export const handler = withDurableExecution(persistenceStore.durable(makeIdempotent(charge, { persistenceStore })));
+   */
+  durable<Event, Context extends DurableContextLike, Result>(
+    handler: (event: Event, context: Context) => Result | Promise<Result>,
+  ): (event: Event, context: Context) => Promise<Result> {
+    return async (event, context) => {
+      assertDurableContext(context);
+      try {
+        return await this.#durable.run(durableInvocation(event, context), async () => handler(event, context));
+      } catch (error) {
+        // The engine wraps what a layer throws.
+        const cause = error instanceof Error ? error.cause : undefined;
+        if (cause instanceof AnsweredElsewhere) return cause.answer as Result; // safe: the same function's, for the same key
+        throw cause instanceof IdempotencyAlreadyInProgressError ? cause : error;
+      }
+    };
+  }
+
+  override configure(options: Parameters<BasePersistenceLayer["configure"]>[0]): void {
+    this.#config = options.config;
+    super.configure(options);
   }
 
   /** Runs up to its first `await` at once, so that what follows in Powertools' engine belongs to this invocation. */
-  override saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
+  override async saveInProgress(data: JSONValue, remainingTimeInMillis?: number): Promise<void> {
     let outer = this.#invocations.getStore();
-    while (outer?.state === "refused" || outer?.state === "settled") outer = outer.outer;
+    if (outer?.state === "held" && Object.is(outer.data, data)) {
+      outer.state = "running";
+      return;
+    }
+    while (outer !== undefined && outer.state !== "running" && !isUnanswered(outer)) outer = outer.outer;
     const deadlineMs = remainingTimeInMillis === undefined ? undefined : Date.now() + remainingTimeInMillis;
-    const key = super.getHashedIdempotencyKey(data);
-    this.#invocations.enterWith({ data, key, outer, deadlineMs, claim: undefined, state: "claiming" });
-    return super.saveInProgress(data, remainingTimeInMillis ?? leaseMs);
+    const invocation = { ...this.#begin(data, super.getHashedIdempotencyKey(data)), outer, deadlineMs };
+    this.#invocations.enterWith(invocation);
+    invocation.key = this.getHashedIdempotencyKey(data); // of a subclass, it may be
+    try {
+      await super.saveInProgress(data, remainingTimeInMillis ?? leaseMs);
+      invocation.state = "running";
+    } catch (error) {
+      if (error instanceof IdempotencyItemAlreadyExistsError) invocation.state = "refused";
+      throw error;
+    }
   }
 
-  /** The key that was claimed, whatever became of the event since. */
+  /** Called by the engine where a twin is at work, though never in a replay: waits for it. */
+  override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
+    const invocation = this.#current((candidate) => Object.is(candidate.data, data) && isUnanswered(candidate));
+    if (invocation?.found === undefined) return super.getRecord(data);
+    // Another payload is none to wait for.
+    const seen = this.processExistingRecord(await this.#claims.recordOf(invocation.key, invocation.found), data);
+    if (this.#waitMs === 0) return seen;
+    const found = await this.#claims.take(invocation, this.#waitMs);
+    if (found !== undefined) return this.processExistingRecord(await this.#claims.recordOf(invocation.key, found), data);
+    invocation.state = "held";
+    // It does so at once, unless it has tried too often.
+    setImmediate(() => {
+      if (invocation.state === "held") this.#claims.release(invocation);
+    });
+    throw new IdempotencyInconsistentStateError(`The twin of ${invocation.key} has failed: the engine tries again`);
+  }
+
+  override processExistingRecord(record: IdempotencyRecord, data: JSONValue | IdempotencyRecord): IdempotencyRecord {
+    const invocation = this.#current((candidate) => Object.is(candidate.data, data) && isUnanswered(candidate));
+    if (invocation !== undefined) invocation.isRefusalKnown = true;
+    return super.processExistingRecord(record, data);
+  }
+
+  /** The hash that was claimed, whatever became of the event since. */
   protected override getHashedIdempotencyKey(data: JSONValue): string {
-    return this.#current((invocation) => Object.is(invocation.data, data))?.key ?? super.getHashedIdempotencyKey(data);
+    return this.#current((invocation) => Object.is(invocation.data, data))?.hash ?? super.getHashedIdempotencyKey(data);
   }
 
   protected override async _putRecord(record: IdempotencyRecord): Promise<void> {
-    const { claims, store } = await this.#open();
-    const invocation = this.#current(({ key }) => key === record.idempotencyKey) as Invocation; // safe: made above
-    invocation.state = "refused";
-    const taken = await claims.take(this.#claimKey(record.idempotencyKey), {
-      fingerprint: record.payloadHash || undefined,
-      deadlineMs: invocation.deadlineMs,
-      waitMs: this.#options.waitMs ?? defaultWaitMs,
-      stop: [],
-    });
-    if (taken.kind === "taken") {
-      invocation.claim = taken.claim;
-      invocation.state = "running";
-      return;
+    const { idempotencyKey, payloadHash } = record;
+    const invocation = this.#current(({ key }) => key === idempotencyKey);
+    if (invocation === undefined) throw new Error(`${idempotencyKey} is claimed by saveInProgress alone`);
+    invocation.fingerprint = payloadHash || undefined;
+    const isReplayed = isReplay(invocation);
+    const found = await this.#claims.take(invocation, isReplayed ? this.#waitMs : 0);
+    if (found === undefined) return;
+    invocation.found = found;
+    const message = `There is a record of ${idempotencyKey} already`;
+    if (found.status === "INPROGRESS") {
+      // In a replay the engine takes it for this execution's, and runs the function.
+      if (isReplayed) throw new IdempotencyAlreadyInProgressError(`${message}, in progress in another durable execution`);
+      throw new IdempotencyItemAlreadyExistsError(message);
     }
-    // Safe: nothing is compared in taking it, so it is no other's work.
-    const { record: found } = taken as Exclude<typeof taken, { kind: "other" }>;
-    const known = await this.#recordOf(record.idempotencyKey, found, store);
-    throw new IdempotencyItemAlreadyExistsError(`There is a record of ${record.idempotencyKey} already`, known);
+    const known = await this.#claims.recordOf(idempotencyKey, found);
+    if (isReplayed && found.execution !== undefined && found.execution !== invocation.durable?.execution) {
+      this.processExistingRecord(known, invocation.data as JSONValue); // safe: what the engine gave
+      const { responseHook: hook } = invocation;
+      throw new AnsweredElsewhere(hook === undefined ? known.getResponse() : hook(known.getResponse(), known));
+    }
+    throw new IdempotencyItemAlreadyExistsError(message, known);
   }
 
-  protected override async _updateRecord({ idempotencyKey, responseData }: IdempotencyRecord): Promise<void> {
-    const invocation = this.#current(({ key, claim }) => key === idempotencyKey && claim !== undefined);
-    if (invocation?.claim === undefined) throw new Error(`${idempotencyKey} is not claimed by this invocation`);
-    const { claim } = invocation;
-    const { store } = await this.#open();
+  protected override async _updateRecord({ idempotencyKey, responseData, payloadHash }: IdempotencyRecord): Promise<void> {
+    const fits = (one: Invocation) => one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
+    const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
-      const expiresAt = expiry(Date.now(), this.#keptMs());
-      const answer = { status: 200, headers: {}, cookies: [], body: jsonOf(responseData) };
-      const result = await storeAnswer(store, { answer, key: claim.key, owner: claim.owner, expiresAt, cipher: undefined });
-      if (!(await claim.complete(result))) {
-        throw new Error(`the claim of ${idempotencyKey} was taken over: its lease was over before the function came to its end`);
+      // What a replay finds stored stays: everybody else has got it.
+      if (isUnanswered(invocation) && (await this.#claims.takeLate(invocation)) === "done") return;
+      // Where somebody else asked for the claim, or nobody did, it may be free still.
+      if (invocation.state === "claiming") {
+        invocation.fingerprint = payloadHash || undefined;
+        await this.#claims.take(invocation, 0);
+      }
+      if (invocation.claim === undefined || !(await this.#claims.complete(invocation.claim, responseData))) {
+        throw new Error(
+          `${idempotencyKey} is not claimed by this invocation: it never was, or its lease was over and it was taken over`,
+        );
       }
     } finally {
-      claim.abandon();
       settle(invocation);
     }
   }
 
   protected override async _deleteRecord({ idempotencyKey }: IdempotencyRecord): Promise<void> {
     const invocation = this.#current(({ key }) => key === idempotencyKey);
-    // Without a claim it was refused: what there is, is its twin's.
-    if (invocation?.claim === undefined) return;
-    try {
-      await invocation.claim.release();
-    } catch (error) {
-      console.warn(`The claim of ${idempotencyKey} could not be released; it ends by itself within ${leaseMs / 1000} s`, error);
-    } finally {
-      settle(invocation);
-    }
+    if (invocation !== undefined) await this.#claims.release(invocation);
   }
 
   protected override async _getRecord(idempotencyKey: string): Promise<IdempotencyRecord> {
-    const { store } = await this.#open();
-    const found = await store.read(this.#claimKey(idempotencyKey));
+    const found = await this.#claims.read(idempotencyKey);
     if (found === undefined) throw new IdempotencyItemNotFoundError();
-    return this.#recordOf(idempotencyKey, found, store);
+    return this.#claims.recordOf(idempotencyKey, found);
+  }
+
+  #begin(data: unknown, hash: string): Invocation {
+    return {
+      data,
+      hash,
+      key: hash,
+      outer: undefined,
+      deadlineMs: undefined,
+      durable: this.#durable.getStore(),
+      responseHook: this.#config?.responseHook,
+      fingerprint: undefined,
+      claim: undefined,
+      found: undefined,
+      isRefusalKnown: false,
+      state: "claiming",
+    };
   }
 
   /** The innermost invocation under way that fits; one that was settled is none of whoever called it. */
@@ -156,76 +196,4 @@ export class ClaimLayer extends BasePersistenceLayer {
     while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation))) invocation = invocation.outer;
     return invocation;
   }
-
-  async #recordOf(idempotencyKey: string, found: ClaimRecord, store: ClaimStore): Promise<IdempotencyRecord> {
-    const common = { idempotencyKey, expiryTimestamp: found.expiresAt, payloadHash: found.fingerprint ?? "" };
-    if (found.status === "INPROGRESS") {
-      return new IdempotencyRecord({ ...common, status: "INPROGRESS", inProgressExpiryTimestamp: found.leaseUntilMs });
-    }
-    const key = this.#claimKey(idempotencyKey);
-    const isOurs = found.owner !== "";
-    const { database } = await this.#open();
-    const responseData = isOurs ? resultOf(await loadAnswer(store, key, found, undefined)) : await this.#foreign(database, key);
-    return new IdempotencyRecord({ ...common, status: "COMPLETED", responseData: responseData as JSONValue });
-  }
-
-  /** What `DynamoDBPersistenceLayer` stored, which had no owner. */
-  async #foreign(database: Database, key: ClaimKey): Promise<unknown> {
-    const { GetCommand } = await import("./dynamodb-sdk.ts");
-    const { tableName: TableName } = this.#options;
-    const { Item } = await database.send(new GetCommand({ TableName, Key: this.#itemKey(key), ConsistentRead: true }));
-    return Item?.["data"];
-  }
-
-  #claimKey(idempotencyKey: string): ClaimKey {
-    const { sortKeyAttr, staticPkValue = `idempotency#${process.env["AWS_LAMBDA_FUNCTION_NAME"] ?? ""}` } = this.#options;
-    return { partition: sortKeyAttr === undefined ? "" : staticPkValue, sort: idempotencyKey };
-  }
-
-  #itemKey({ partition, sort }: ClaimKey): Record<string, string> {
-    const { keyAttr = "id", sortKeyAttr } = this.#options;
-    return sortKeyAttr === undefined ? { [keyAttr]: sort } : { [keyAttr]: partition, [sortKeyAttr]: sort };
-  }
-
-  #keptMs(): number {
-    return this.getExpiresAfterSeconds() * 1000;
-  }
-
-  #open(): Promise<Opened> {
-    this.#opening ??= this.#openStore();
-    return this.#opening;
-  }
-
-  async #openStore(): Promise<Opened> {
-    const { DynamoDBClient, DynamoDBDocumentClient } = await import("./dynamodb-sdk.ts");
-    const { awsSdkV3Client, clientConfig = {}, tableName } = this.#options;
-    const database = DynamoDBDocumentClient.from(awsSdkV3Client ?? new DynamoDBClient(clientConfig));
-    const store = dynamoClaimStore(database, tableName, (key) => this.#itemKey(key));
-    return { database, store, claims: createClaims({ store, clock: systemClock, keptMs: () => this.#keptMs() }) };
-  }
-}
-
-interface Opened {
-  readonly database: Database;
-  readonly store: ClaimStore;
-  readonly claims: Claims;
-}
-
-function settle(invocation: Invocation): void {
-  invocation.claim = undefined;
-  invocation.state = "settled";
-}
-
-/** @throws TypeError where JSON has no such value. */
-function jsonOf(value: unknown): string | undefined {
-  try {
-    return value === undefined ? undefined : JSON.stringify(value);
-  } catch (error) {
-    throw new TypeError("the result cannot be kept, since JSON has no such value; return plain data", { cause: error });
-  }
-}
-
-/** `null` for nothing at all: Middy takes `undefined` for no answer, and runs the function. */
-function resultOf({ body }: { readonly body: string | Uint8Array | undefined }): unknown {
-  return body === undefined ? null : JSON.parse(String(body));
 }

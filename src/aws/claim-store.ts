@@ -1,8 +1,8 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../context/pipeline-context.ts";
-import { skewMs } from "../once/claim.ts";
+import { type ClaimInProgress, skewMs } from "../once/claim.ts";
 import type { ClaimCommit, ClaimKey, ClaimStore } from "../once/claim-store.ts";
-import { claimAttributes, claimOf, type Item, marshalled, ownItemKey } from "./claim-item.ts";
+import { type ClaimForm, claimAttributes, type Item, marshalled, ownedNames, ownForm } from "./claim-item.ts";
 
 /** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
 const partsPerRead = 25;
@@ -15,18 +15,21 @@ const free = [
   "(#status = :inProgress AND attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
 ].join(" OR ");
 const names = { "#status": "status" };
-const ownedNames = { "#owner": "owner", "#status": "status" };
 
-/** The key of an item, as its table has it. */
-type ItemKey = (key: ClaimKey) => Readonly<Record<string, string>>;
+/** Claims in DynamoDB. */
+export interface DynamoClaimStore extends ClaimStore {
+  /** Puts a claim in the place of the one that `from` holds in progress; `false` where `from` does not any more. */
+  adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
+}
 
 /** Claims in DynamoDB. The conditions are what `judge` says: TTL deletes days later, so every expiry is looked at. */
-export function dynamoClaimStore(database: Database, tableName: string, itemKey: ItemKey = ownItemKey): ClaimStore {
+export function dynamoClaimStore(database: Database, tableName: string, form: ClaimForm = ownForm): DynamoClaimStore {
+  const itemKey = form.key;
   const read: ClaimStore["read"] = async (key) => {
     const { GetItemCommand } = await sdk();
     const command = new GetItemCommand({ TableName: tableName, Key: marshalled(itemKey(key)), ConsistentRead: true });
     const { Item } = await database.send(command);
-    return Item === undefined ? undefined : claimOf(Item);
+    return Item === undefined ? undefined : form.read(Item);
   };
   return {
     read,
@@ -34,7 +37,7 @@ export function dynamoClaimStore(database: Database, tableName: string, itemKey:
       const { PutItemCommand } = await sdk();
       const command = new PutItemCommand({
         TableName: tableName,
-        Item: marshalled({ ...itemKey(key), ...claimAttributes(claim) }),
+        Item: { ...marshalled(itemKey(key)), ...form.write(claim) },
         ConditionExpression: free,
         ExpressionAttributeNames: names,
         ExpressionAttributeValues: marshalled({
@@ -54,7 +57,7 @@ export function dynamoClaimStore(database: Database, tableName: string, itemKey:
         if (isNamed(error, "TransactionConflictException")) return read(key);
         if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
         const { Item } = error as { readonly Item?: Item }; // safe: the error of a failed condition has it, or not
-        return Item === undefined ? read(key) : claimOf(Item);
+        return Item === undefined ? read(key) : form.read(Item);
       }
     },
     renew: async (key, owner, leaseUntilMs, expiresAt) => {
@@ -78,10 +81,20 @@ export function dynamoClaimStore(database: Database, tableName: string, itemKey:
       const { PutItemCommand } = await sdk();
       const command = new PutItemCommand({
         TableName: tableName,
-        Item: marshalled({ ...itemKey(key), ...claimAttributes(claim) }),
-        ConditionExpression: "#owner = :owner",
-        ExpressionAttributeNames: { "#owner": "owner" },
-        ExpressionAttributeValues: marshalled({ ":owner": claim.owner }),
+        Item: { ...marshalled(itemKey(key)), ...form.write(claim) },
+        ...form.completable(claim.owner),
+      });
+      return holds(() => database.send(command));
+    },
+    adopt: async (key, claim, from) => {
+      const { PutItemCommand } = await sdk();
+      const isOwned = from !== "";
+      const command = new PutItemCommand({
+        TableName: tableName,
+        Item: { ...marshalled(itemKey(key)), ...form.write(claim) },
+        ConditionExpression: `${isOwned ? "#owner = :from" : "attribute_not_exists(#owner)"} AND #status = :inProgress`,
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({ ":inProgress": "INPROGRESS", ...(isOwned ? { ":from": from } : {}) }),
       });
       return holds(() => database.send(command));
     },
@@ -147,7 +160,7 @@ function sdk() {
 }
 
 /** The record once it is completed, conditional on its owner. */
-function completion(tableName: string, itemKey: ItemKey, { key, claim }: NonNullable<ClaimCommit["completed"]>) {
+function completion(tableName: string, itemKey: ClaimForm["key"], { key, claim }: NonNullable<ClaimCommit["completed"]>) {
   return {
     TableName: tableName,
     Item: { ...itemKey(key), ...claimAttributes(claim) },

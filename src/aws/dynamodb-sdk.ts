@@ -18,4 +18,4 @@ export {
   TransactWriteCommand,
   UpdateCommand,
 } from "@aws-sdk/lib-dynamodb";
-export { unmarshall } from "@aws-sdk/util-dynamodb";
+export { marshall, unmarshall } from "@aws-sdk/util-dynamodb";

@@ -16,6 +16,8 @@ export interface ClaimInProgress {
   readonly expiresAt: number;
   /** What the work was claimed for, where that has to be compared. */
   readonly fingerprint?: string | undefined;
+  /** The durable execution that claimed it, hashed: its next invocation goes on with the claim. */
+  readonly execution?: string | undefined;
 }
 
 /** A claim whose work is done. */
@@ -27,6 +29,7 @@ export interface CompletedClaim {
   readonly fingerprint?: string | undefined;
   /** What came of the work. */
   readonly result?: StoredResult | undefined;
+  readonly execution?: string | undefined;
 }
 
 /** A claim as it is stored. */
@@ -37,6 +40,10 @@ export interface StoredResult {
   readonly data?: Uint8Array;
   /** How many parts hold the data, where the record does not. */
   readonly parts?: number;
+  /** The result as a value of the store, in a record that Powertools' own layer reads too. */
+  readonly value?: unknown;
+  /** Why the result could not be stored, though the work is done. */
+  readonly unkept?: string;
 }
 
 /**
@@ -61,20 +68,32 @@ export function judge(record: ClaimRecord | undefined, owner: string, nowMs: num
   return record.leaseUntilMs + skewMs >= nowMs ? "running" : "free";
 }
 
-/** A claim as its owner takes it. `deadlineMs` is when the owner will be gone in any case: no lease goes beyond. */
+/** What a claim is taken with. */
+export interface TakingOptions {
+  /** When the owner will be gone in any case: no lease goes beyond. */
+  readonly deadlineMs?: number | undefined;
+  readonly fingerprint?: string | undefined;
+  readonly execution?: string | undefined;
+  /** How long it is held, whatever becomes of the process: it is not renewed then. */
+  readonly heldMs?: number | undefined;
+}
+
+/** A claim as its owner takes it. */
 export function takenClaim(
   owner: string,
   nowMs: number,
-  { deadlineMs, fingerprint }: { readonly deadlineMs?: number | undefined; readonly fingerprint?: string | undefined } = {},
+  { deadlineMs, fingerprint, execution, heldMs }: TakingOptions = {},
 ): ClaimInProgress {
-  const leaseUntilMs = leaseEnd(nowMs, deadlineMs);
-  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt: expiry(leaseUntilMs), fingerprint };
+  const leaseUntilMs = heldMs === undefined ? leaseEnd(nowMs, deadlineMs) : nowMs + heldMs;
+  const claim = { status: "INPROGRESS", owner, leaseUntilMs, expiresAt: expiry(leaseUntilMs), fingerprint } as const;
+  return execution === undefined ? claim : { ...claim, execution };
 }
 
 /** What a claim is completed with. */
 export interface CompletionOptions {
   readonly result?: StoredResult | undefined;
   readonly fingerprint?: string | undefined;
+  readonly execution?: string | undefined;
   /** How long it is remembered, in milliseconds. Default {@link keptMs}. */
   readonly keptMs?: number;
 }
@@ -83,9 +102,10 @@ export interface CompletionOptions {
 export function completedClaim(
   owner: string,
   nowMs: number,
-  { result, fingerprint, keptMs: ownMs }: CompletionOptions = {},
+  { result, fingerprint, execution, keptMs: ownMs }: CompletionOptions = {},
 ): CompletedClaim {
-  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, ownMs), fingerprint, result };
+  const claim = { status: "COMPLETED", owner, expiresAt: expiry(nowMs, ownMs), fingerprint, result } as const;
+  return execution === undefined ? claim : { ...claim, execution };
 }
 
 /** Until when a lease that is taken or renewed at `nowMs` lasts. */

@@ -45,6 +45,17 @@ export interface TakeOptions {
   readonly waitMs: number;
   /** End the waiting: the process drains, or nobody waits for the answer any more. */
   readonly stop: readonly AbortSignal[];
+  /** Who takes it. Default: a new owner. */
+  readonly owner?: string;
+  /** The durable execution it is taken for, hashed. */
+  readonly execution?: string | undefined;
+  /** How long the claim is held without being renewed, in milliseconds: nobody renews it between two invocations. */
+  readonly heldMs?: number | undefined;
+  /**
+   * Puts `claim` in the place of one in progress that its taker may go on with: `undefined` where it may not, `false`
+   * where the record has changed since.
+   */
+  adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }
 
 /** What became of the wish for a claim. */
@@ -90,45 +101,46 @@ const [shortestPollMs, longestPollMs] = [40, 500];
 export function createClaims(options: ClaimsOptions): Claims {
   const { store, clock, schedule = processSchedule, newOwner = () => crypto.randomUUID(), keptMs: kept = () => keptMs } = options;
   return {
-    take: async (key, { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop }) => {
+    take: async (key, options) => {
+      const { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop, execution, heldMs, adopt } = options;
+      const newClaim = (nowMs: number) => takenClaim(owner, nowMs, { deadlineMs, fingerprint, execution, heldMs });
+      const taken = (hasWaited: boolean): Taken => {
+        const holding = { key, owner, fingerprint, deadlineMs, execution, isRenewed: heldMs === undefined };
+        return { kind: "taken", claim: hold({ store, clock, schedule, kept }, holding), hasWaited };
+      };
       const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
-      const owner = newOwner();
+      const owner = options.owner ?? newOwner();
       const startMs = clock.now();
       const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
       let pauseMs = shortestPollMs;
       let hasWaited = false;
       for (;;) {
         const nowMs = clock.now();
-        const attempt = () => store.take(key, takenClaim(owner, nowMs, { deadlineMs, fingerprint }), nowMs);
+        const attempt = () => store.take(key, newClaim(nowMs), nowMs);
         // The first may have arrived all the same: then the second finds its owner, which is ours.
         let record = await attempt().catch(attempt);
         let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
         while (verdict === "running" && record !== undefined) {
           if (isOther(record)) return { kind: "other" };
-          const leftMs = endMs - clock.now();
-          if (leftMs <= 0 || stop.some(({ aborted }) => aborted)) return { kind: "running", record, untilMs: leaseOf(record) };
-          hasWaited = true;
-          await schedule.wait(Math.min(leftMs, pauseMs * (0.5 + schedule.random())), stop);
-          pauseMs = Math.min(longestPollMs, pauseMs * 1.5);
+          const twin = record as ClaimInProgress; // safe: nothing else is running
+          const adoption = adopt?.(twin, newClaim(clock.now()));
+          if (adoption === undefined) {
+            const leftMs = endMs - clock.now();
+            if (leftMs <= 0 || stop.some(({ aborted }) => aborted))
+              return { kind: "running", record, untilMs: twin.leaseUntilMs };
+            hasWaited = true;
+            await schedule.wait(Math.min(leftMs, pauseMs * (0.5 + schedule.random())), stop);
+            pauseMs = Math.min(longestPollMs, pauseMs * 1.5);
+          } else if (await adoption) return taken(hasWaited);
           record = await store.read(key);
           verdict = judge(record, owner, clock.now());
         }
         if (verdict === "done" && isOther(record)) return { kind: "other" };
         if (verdict === "done") return { kind: "done", record: record as CompletedClaim, hasWaited }; // safe: nothing else is done
-        if (verdict === "mine") {
-          return {
-            kind: "taken",
-            claim: hold({ store, clock, schedule, kept }, { key, owner, fingerprint, deadlineMs }),
-            hasWaited,
-          };
-        }
+        if (verdict === "mine") return taken(hasWaited);
       }
     },
   };
-}
-
-function leaseOf(record: ClaimRecord): number {
-  return (record as ClaimInProgress).leaseUntilMs; // safe: only a claim in progress is running
 }
 
 interface HoldingParts {
@@ -143,16 +155,22 @@ interface Holding {
   readonly owner: string;
   readonly fingerprint: string | undefined;
   readonly deadlineMs: number | undefined;
+  readonly execution: string | undefined;
+  readonly isRenewed: boolean;
 }
 
-function hold({ store, clock, schedule, kept }: HoldingParts, { key, owner, fingerprint, deadlineMs }: Holding): Claim {
+function hold({ store, clock, schedule, kept }: HoldingParts, holding: Holding): Claim {
+  const { key, owner, fingerprint, deadlineMs, execution, isRenewed } = holding;
   let isLost = false;
   let isPaused = false;
-  const stopRenewing = schedule.repeat(renewMs, () => {
+  const renew = () => {
+    // A work that is given up without an end, as a suspended durable execution is, would be renewed for ever.
+    if (isLost || clock.now() >= (deadlineMs ?? Number.POSITIVE_INFINITY)) return stopRenewing();
     const leaseUntilMs = leaseEnd(clock.now(), deadlineMs);
     // What fails is tried again at the next turn; the lease has room for two.
-    if (!isPaused && !isLost) store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
-  });
+    if (!isPaused) store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
+  };
+  const stopRenewing = isRenewed ? schedule.repeat(renewMs, renew) : () => undefined;
   const lose = () => {
     isLost = true;
   };
@@ -166,7 +184,8 @@ function hold({ store, clock, schedule, kept }: HoldingParts, { key, owner, fing
     isLost: () => isLost,
     complete: async (result) => {
       stopRenewing();
-      const attempt = () => store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, keptMs: kept() }));
+      const attempt = () =>
+        store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, execution, keptMs: kept() }));
       // A lost answer leaves the record as it was wanted, owner and all: the second attempt finds its owner.
       const isOurs = await attempt().catch(attempt);
       noteRenewal(isOurs);
