@@ -1,4 +1,4 @@
-import { ScanCommand } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { access, buildServer, defineFeature, NotFoundError, reply } from "keelson";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -51,6 +51,19 @@ const orders = defineFeature("orders", (r) => {
         [{ Put: { TableName: table.name, Item: { pk, sk: "1" }, ConditionExpression: "attribute_not_exists(pk)" } }],
         { run: runs },
       );
+    },
+  });
+  r.write("order.weigh", {
+    route: "POST /weights",
+    access: access.authenticated,
+    handler: async (ctx) => {
+      const committed = ctx.commit([{ Put: { TableName: table.name, Item: { pk: ctx.user.tenantId, sk: "weight" } } }], 7n);
+      return committed.catch(async (error: Error) => {
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName: table.name, Key: { pk: ctx.user.tenantId, sk: "weight" }, ConsistentRead: true }),
+        );
+        return { problem: error.message, isWritten: Item !== undefined };
+      });
     },
   });
   r.query("order.commit", {
@@ -157,6 +170,11 @@ test("a write that nothing claims commits its items alone, and runs each time", 
   expect((await send(ann, "/twice", {}, headers)).body).toEqual({ run: 2 });
   runs = 0;
   expect(await send(ann, "/twice", {}, headers)).toMatchObject({ status: 409, body: { error: "condition_failed" } });
+});
+
+test("a result that JSON refuses fails the commit before anything is sent", async () => {
+  const { body } = await send(newCaller(), "/weights", {}, { "x-request-id": "r1" });
+  expect(body).toEqual({ problem: expect.stringContaining("BigInt"), isWritten: false });
 });
 
 test("a query commits nothing", async () => {
