@@ -14,6 +14,7 @@ import { claimKey } from "../once/claim-key.ts";
 import type { OnceAnswer, OnceWrite, Work } from "../once/claimed-run.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import { type WriteId, writeIdOf } from "../once/write-id.ts";
+import { errorResponse } from "./error-response.ts";
 import type { HttpResponse } from "./message.ts";
 import type { Performance } from "./perform.ts";
 import { toResponse } from "./response.ts";
@@ -25,6 +26,16 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, performa
   const { environment } = runtime;
   const facts = { requestId, user, handler: declaration.name, request };
   const respond = (result: unknown) => toResponse(result, { kind: "write", head, development: environment === "development" });
+  /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
+  const doneAnswer = (result: unknown): Answer => {
+    try {
+      return respond(result) as Answer; // safe, here and below: a write's body is never a stream
+    } catch (error) {
+      const { response, log } = errorResponse(error, { requestId, environment, accept: headers["accept"], head });
+      scope.log[log.level]("request.failed", log.data);
+      return { ...(response as Answer), isDone: true };
+    }
+  };
   const work: Work = async (run) => {
     const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, run);
     const ctx = createContext(runtime, adapters, {
@@ -37,8 +48,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, performa
         await effects.commit(items, respond(result) as Answer);
       },
     });
-    // Safe, here and above: a write's body is never a stream.
-    const answer = respond(await invoke(declaration, ctx, input, environment)) as Answer;
+    const answer = doneAnswer(await invoke(declaration, ctx, input, environment));
     await effects.settle(() => answer);
     return answer;
   };

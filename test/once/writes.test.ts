@@ -8,6 +8,9 @@ let runs = 0;
 let fails = false;
 let held: Promise<void> = Promise.resolve();
 
+/** How often something was counted. */
+let counted = 0;
+
 const orders = defineFeature("orders", (r) => {
   const table = r.table("orders", { partitionKey: "pk", sortKey: "sk" });
   r.write("order.create", {
@@ -64,6 +67,14 @@ const orders = defineFeature("orders", (r) => {
         );
         return { problem: error.message, isWritten: Item !== undefined };
       });
+    },
+  });
+  r.write("order.count", {
+    route: "POST /counts",
+    access: access.authenticated,
+    handler: async () => {
+      counted += 1;
+      return { counted: 7n };
     },
   });
   r.query("order.commit", {
@@ -175,6 +186,25 @@ test("a write that nothing claims commits its items alone, and runs each time", 
 test("a result that JSON refuses fails the commit before anything is sent", async () => {
   const { body } = await send(newCaller(), "/weights", {}, { "x-request-id": "r1" });
   expect(body).toEqual({ problem: expect.stringContaining("BigInt"), isWritten: false });
+});
+
+test("a write that has done its work and has no answer is not done again: its repeats get its 500", async () => {
+  const [as, id] = [newCaller(), { "x-request-id": "r1" }];
+  const answers = [];
+  for (let n = 0; n < 3; n += 1) {
+    const response = await app.fetch("/counts", { method: "POST", body: {}, as, headers: id });
+    answers.push([response.status, response.headers.get("idempotent-replayed"), await response.json()]);
+  }
+
+  const body = expect.objectContaining({ error: "internal_error", message: "Internal server error", requestId: "r1" });
+  expect(answers).toEqual([
+    [500, null, body],
+    [500, "true", body],
+    [500, "true", body],
+  ]);
+  expect(counted).toBe(1);
+  const lines = app.logs.filter(({ msg, handler }) => msg === "request.failed" && handler === "orders.order.count");
+  expect(lines).toEqual([expect.objectContaining({ level: "error", message: expect.stringContaining("BigInt") })]);
 });
 
 test("a query commits nothing", async () => {
