@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { Server as HttpServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test, vi } from "vitest";
 import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
 import { closeResources } from "../app/close-resources.ts";
@@ -33,6 +34,12 @@ const probe = defineFeature("probe", (r) => {
       ctx.log.info("wait.began");
       return new Promise((_, reject) => ctx.signal?.addEventListener("abort", () => reject(ctx.signal?.reason)));
     },
+  });
+  r.query("time.abortable", {
+    route: "GET /abortable",
+    access: access.everyone,
+    // What Node's own timers and the SDK throw is an AbortError, whatever the reason.
+    handler: (ctx) => sleep(60_000, {}, ctx.signal === undefined ? {} : { signal: ctx.signal }),
   });
   r.query("time.stick", { route: "GET /stick", access: access.everyone, handler: () => new Promise(() => {}) });
   r.write("body.size", {
@@ -528,9 +535,39 @@ test("what is in flight is told shortly before its time is over, and can still a
   const told = get("/wait");
   await expect.poll(() => logs.map(({ msg }) => msg)).toContain("wait.began");
 
-  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 5_000, totalMs: 10_000 })).toBe(0);
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 1_500, totalMs: 10_000 })).toBe(0);
   const answer = await told;
   expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
+  expect(logs).toContainEqual(
+    expect.objectContaining({ level: "error", msg: "request.failed", error: "timeout", status: 504, handler: "probe.time.wait" }),
+  );
+  expect(logs.map(({ msg }) => msg)).not.toContain("request.aborted");
+});
+
+test("what the SDK throws because the drain is nearly over is the 504 too, and an error in the log", async () => {
+  const { container, runtime, get, logs } = await serving();
+  const told = get("/abortable");
+  await expect.poll(() => container.connections.underWay().count).toBe(1);
+
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 1_500, totalMs: 10_000 })).toBe(0);
+  const answer = await told;
+  expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
+  expect(logs.filter(({ msg }) => String(msg).startsWith("request."))).toMatchObject([
+    { level: "error", msg: "request.failed", error: "timeout", status: 504 },
+  ]);
+});
+
+test("a stream that the drain cuts off is an error of the service, not a client that left", async () => {
+  const { container, runtime, get, logs } = await serving();
+  const response = await get("/endless");
+  const text = response.text().catch(() => "cut off");
+
+  expect(await ended(runtime, container, { lingerMs: 5, drainMs: 20, totalMs: 10_000 })).toBe(1);
+  expect(await text).toBe("cut off");
+  await expect
+    .poll(() => logs)
+    .toContainEqual(expect.objectContaining({ level: "error", msg: "response.cut_off", handler: "probe.stream.endless" }));
+  expect(logs.map(({ msg }) => msg)).not.toContain("request.aborted");
 });
 
 const upgradeRequest = "GET /echo?a=1 HTTP/1.1\r\nhost: x\r\nx-request-id: up1\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\n";

@@ -108,7 +108,7 @@ async function respond(
     try {
       await write(response, answer, message.method === "HEAD");
     } catch (error) {
-      reportCut(log, error);
+      reportCut(log, error, request.signal);
       response.destroy();
     }
   });

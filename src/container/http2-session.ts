@@ -68,7 +68,7 @@ async function respond(
     try {
       await write(stream, answer, request.method === "HEAD");
     } catch (error) {
-      reportCut(log, error);
+      reportCut(log, error, request.signal);
       stream.close(internalError);
     }
   });

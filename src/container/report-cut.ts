@@ -1,9 +1,14 @@
 import { describeError } from "../errors/describe.ts";
+import { isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
 
-/** A response that has begun can only be cut off; a client that left is no error. */
-export function reportCut(log: Logger, error: unknown): void {
-  const isClientGone = error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
-  if (isClientGone) log.warn("request.aborted");
+/**
+ * A response that has begun can only be cut off; a client that left is no error.
+ *
+ * @param signal - the request's: where its reason is a typed error, the service itself has ended the request.
+ */
+export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
+  const isPremature = error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
+  if (isPremature && !isTypedError(signal.reason)) log.warn("request.aborted");
   else log.error("response.cut_off", describeError(error, { requestId: "", environment: "production" }).log.data);
 }

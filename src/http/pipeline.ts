@@ -2,7 +2,7 @@ import type { HandlerDeclaration } from "../app/handler.ts";
 import { acceptInput } from "../app/invoke.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
-import { AccessDeniedError, FrameworkError, NotFoundError } from "../errors/errors.ts";
+import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
 import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
 import type { Credentials } from "../identity/authenticator.ts";
 import type { Identification } from "../identity/claims.ts";
@@ -129,7 +129,10 @@ async function begun(stream: ReadableStream<Uint8Array>): Promise<ReadableStream
 type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal?: AbortSignal | undefined };
 
 /** Turns an error into the uniform response, and logs it (specification 7). */
-export function fail(scope: RequestScope, request: FailedRequest, error: unknown): HttpResponse {
+export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
+  const isStopped = stoppedBy(request.signal, thrown);
+  // A timeout is what the service has done, and what the caller is told, whatever the SDK makes of the signal.
+  const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
   const { response, log } = errorResponse(error, {
     requestId: scope.requestId,
     environment: scope.runtime.environment,
@@ -137,7 +140,7 @@ export function fail(scope: RequestScope, request: FailedRequest, error: unknown
     head: request.method === "HEAD",
   });
   // A handler that stopped because the client is gone did as it should: nothing is broken.
-  if (stoppedBy(request.signal, error)) scope.log.warn("request.aborted");
+  if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
   else scope.log[log.level]("request.failed", log.data);
   return response;
 }

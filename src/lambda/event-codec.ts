@@ -90,9 +90,7 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
 
 /** The error's uniform response, which is logged. */
 export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {
-  // Without the signal: it aborts for lack of time, and `fail` would take that for a client that is gone.
-  const request = { headers: facts.headers, method: facts.method };
-  const { status, headers, body } = fail(scope, request, error);
+  const { status, headers, body } = fail(scope, facts, error);
   return { statusCode: status, headers, cookies: [], ...(typeof body === "string" ? { body } : {}) };
 }
 
