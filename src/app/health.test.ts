@@ -1,5 +1,7 @@
 import { expect, test, vi } from "vitest";
+import { NotFoundError } from "../errors/errors.ts";
 import { anonymous } from "../identity/user.ts";
+import { createServerLogger } from "../log/server-logger.ts";
 import { healthHandlers } from "./health.ts";
 import { createRuntime } from "./runtime.ts";
 import { buildServer, type ReadyCheck } from "./server.ts";
@@ -14,9 +16,11 @@ function health(checks: Record<string, ReadyCheck>) {
     openAdapters: () => Promise.reject(new Error("unused")),
   });
   const [ready, live] = healthHandlers(runtime);
+  const logs: Record<string, unknown>[] = [];
+  const log = createServerLogger({ environment: "test", env: {}, write: (line) => void logs.push(JSON.parse(line)) });
   const ask = async (handler = ready) =>
-    (await handler?.run({ user: anonymous } as never, {})) as { body: unknown; status: number };
-  return { ask, live: () => ask(live), runtime, at: (ms: number) => (now = ms) };
+    (await handler?.run({ user: anonymous, log } as never, {})) as { body: unknown; status: number };
+  return { logs, ask, live: () => ask(live), runtime, at: (ms: number) => (now = ms) };
 }
 
 test("a service without checks is ready, and 503 once it drains", async () => {
@@ -70,4 +74,72 @@ test("results are kept for a second, so that checks are not asked by every poll"
   at(5_000);
   await ask();
   expect(check).toHaveBeenCalledTimes(3);
+});
+
+test("a check that fails is logged once a change: when it fails, when the failure is another one, and when it is over", async () => {
+  let check: ReadyCheck = () => true;
+  const { ask, at, logs } = health({ db: () => check() });
+  let now = 0;
+  const poll = async (next: ReadyCheck, times = 2) => {
+    check = next;
+    for (let count = 0; count < times; count += 1) {
+      now += 5_000;
+      at(now);
+      await ask();
+    }
+    return logs.splice(0);
+  };
+  const cause = new Error("refused");
+  let port = 40_000;
+
+  expect(await poll(() => true)).toEqual([]);
+  const failed = await poll(() => {
+    throw new Error(`no connection from port ${port++}`, { cause });
+  }, 3);
+  expect(failed).toMatchObject([
+    {
+      level: "error",
+      msg: "health.check_failed",
+      check: "db",
+      error: "internal_error",
+      message: "no connection from port 40000",
+      stack: expect.stringContaining("health.test.ts"),
+      causes: [{ message: "refused" }],
+    },
+  ]);
+  expect(failed).toHaveLength(1);
+  expect(await poll(() => Promise.reject(new NotFoundError("table", "files")))).toMatchObject([
+    { level: "warn", msg: "health.check_failed", check: "db", error: "not_found" },
+  ]);
+  expect(await poll(() => false)).toMatchObject([{ level: "error", check: "db", message: "it returned false" }]);
+  expect(await poll(() => undefined)).toMatchObject([{ level: "info", msg: "health.check_recovered", check: "db" }]);
+  expect(await poll(() => false)).toHaveLength(1);
+});
+
+test("once it drains it is 503 at once: no check runs, and one that hangs is waited for no more, nor logged", async () => {
+  vi.useFakeTimers(); // which nobody moves on
+  try {
+    const check = vi.fn(() => new Promise(() => {}));
+    const { ask, at, runtime, logs } = health({ check });
+    const unavailable = { status: 503, body: { status: "unavailable", state: "draining", checks: {} } };
+    const asked = ask();
+    runtime.lifecycle.drain();
+
+    expect(await asked).toMatchObject(unavailable);
+    at(10_000);
+    expect(await ask()).toMatchObject(unavailable);
+    expect(check).toHaveBeenCalledTimes(1);
+    expect(logs).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("while it starts it is 503, and no check runs", async () => {
+  const check = vi.fn(() => true);
+  const { ask, runtime } = health({ check });
+  runtime.lifecycle.enter("starting");
+
+  expect(await ask()).toMatchObject({ status: 503, body: { state: "starting", checks: {} } });
+  expect(check).not.toHaveBeenCalled();
 });
