@@ -7,7 +7,7 @@ import { onceTable } from "../app/table.ts";
 import { describeError } from "../errors/describe.ts";
 import type { Cause } from "../events/cause.ts";
 import type { User } from "../identity/user.ts";
-import type { RequestScope } from "../middleware/scope.ts";
+import { type RequestScope, runUnder } from "../middleware/scope.ts";
 import type { Answer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { claimKey } from "../once/claim-key.ts";
@@ -38,10 +38,11 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, performa
   };
   const work: Work = async (run) => {
     const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, run);
+    // A request without a signal gets none, whoever else may wait for its run.
+    if (signal !== undefined) runUnder(scope, run.signal);
     const ctx = createContext(runtime, adapters, {
       ...facts,
-      // A request without a signal gets none, whoever else may wait for its run.
-      signal: signal === undefined ? undefined : run.signal,
+      signal: scope.runSignal,
       effects,
       commit: async (items, result) => {
         await checkOutput(declaration, result, environment);

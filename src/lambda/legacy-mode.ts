@@ -10,7 +10,7 @@ import { anonymous } from "../identity/user.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "../middleware/execution-mode.ts";
 import type { ExecutionMode } from "../middleware/late-mode.ts";
 import { fromMiddy } from "../middleware/middy-error.ts";
-import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../middleware/scope.ts";
+import { identify, nameHandler, type RequestScope, runUnder, type ScopeFacts } from "../middleware/scope.ts";
 import type { Answer } from "../once/answer.ts";
 import type { Work } from "../once/claimed-run.ts";
 import { writeIdOf } from "../once/write-id.ts";
@@ -85,6 +85,7 @@ async function runHttp(
   const runWith = async (given: Parameters<Work>[0]): Promise<{ readonly result: unknown; answer(): Answer }> => {
     const ownSignal = signal === undefined ? undefined : given.signal;
     const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, given);
+    runUnder(scope, ownSignal);
     context["keelson"] = createContext(runtime, adapters, {
       requestId,
       user,

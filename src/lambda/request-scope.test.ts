@@ -272,3 +272,17 @@ test("two credentials are refused before an existing handler sees them, under th
   expect([result.statusCode, JSON.parse(result.body)]).toMatchObject([400, { error: "malformed_request", requestId: "r1" }]);
   expect(existing).not.toHaveBeenCalled();
 });
+
+test("a run has one signal, claimed or not, in its ctx and in the ambient context", async () => {
+  const existing: Handler = (_event, { keelson }) => {
+    const signal = currentContext()?.signal;
+    return { statusCode: 200, body: JSON.stringify([signal instanceof AbortSignal, signal === keelson.signal]) };
+  };
+  const context = { getRemainingTimeInMillis: () => 10_000 };
+  const headers = { "x-request-id": "one-signal" };
+
+  expect((await legacy(existing, { use: [writeOnce()] as middy.MiddlewareObj[] })(event({ headers }), context)).body).toBe(
+    "[true,true]",
+  );
+  expect((await legacy(existing)(event(), context)).body).toBe("[true,true]");
+});

@@ -11,6 +11,8 @@ export interface RequestScope extends AmbientStore {
   readonly requestId: string;
   /** Aborts when the caller is gone, or the time is over. */
   readonly signal: AbortSignal | undefined;
+  /** What the handler, and the ambient context, have as their signal: the caller's, or that of a run that callers share. */
+  runSignal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   /** As they were received: names in lower case, none inherited. */
@@ -58,12 +60,18 @@ export function identify(scope: RequestScope, user: User): void {
   scope.user = user;
 }
 
+/** Records the signal that the handler runs under: where callers share a run, it aborts when the last of them is gone. */
+export function runUnder(scope: RequestScope, signal: AbortSignal | undefined): void {
+  scope.runSignal = signal;
+}
+
 /** Most requests ask neither for the ambient context nor for the scope's own log: both are made when they are asked for. */
 class Scope implements RequestScope {
   readonly runtime: Runtime;
   readonly requestId: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
+  runSignal: AbortSignal | undefined;
   readonly deadlineMs: number | undefined;
   hasMiddlewares = false;
   handler: string | undefined = undefined;
@@ -81,12 +89,16 @@ class Scope implements RequestScope {
     this.requestId = requestId;
     this.headers = headers;
     this.signal = signal;
+    this.runSignal = signal;
     this.deadlineMs = deadlineMs;
   }
 
   get context(): AmbientContext {
-    if (this.#context?.of !== this.user) this.#context = { of: this.user, made: this.#makeContext() };
-    return this.#context.made;
+    const known = this.#context;
+    if (known?.of === this.user && known.made.signal === this.runSignal) return known.made;
+    const made = this.#makeContext();
+    this.#context = { of: this.user, made };
+    return made;
   }
 
   get log(): Logger {
@@ -99,7 +111,7 @@ class Scope implements RequestScope {
   }
 
   #makeContext(): AmbientContext {
-    const { requestId, user, signal } = this;
+    const { requestId, user, runSignal: signal } = this;
     const trace = parseTrace(this.headers, this.runtime.variables);
     return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal, trace });
   }

@@ -225,7 +225,10 @@ export const contextRows: readonly Row[] = [
   {
     section: "4.5.2",
     sentence: "When building the handler context, the dispatcher sets `ctx.signal` from it only when present.",
-    prove: signalWhereThereIsOne,
+    prove: async (fixture) => {
+      await signalWhereThereIsOne(fixture);
+      await oneSignalOfASharedRun(fixture);
+    },
   },
   {
     section: "4.5.3",
@@ -289,4 +292,30 @@ async function signalWhereThereIsOne({ app, handle, newCaller, probe, route }: F
   await withLambda(buildServer({ features: [plans, probe] }), app.env, async ({ invoke }) => {
     expect(JSON.parse((await invoke({ path: route(script) })).body ?? "")).toEqual({ has: false, isSignal: false });
   });
+}
+
+/** Duplicates that come at once share a run and its signal, which is that of both contexts, whoever leaves. */
+async function oneSignalOfASharedRun({ app, newCaller, route }: Fixture): Promise<void> {
+  const [began, go, seen] = [Promise.withResolvers<void>(), Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
+  const path = route(async (ctx) => {
+    const isSame = () => ctx.signal === currentContext()?.signal;
+    const atFirst = isSame();
+    began.resolve();
+    await go.promise;
+    seen.resolve([atFirst, isSame()]);
+    return { done: true };
+  });
+  const as = newCaller();
+  const leaving = new AbortController();
+  const write = (signal?: AbortSignal) =>
+    app.fetch(path, { method: "POST", body: {}, as, headers: { "idempotency-key": "shared" }, ...(signal && { signal }) });
+  const first = write(leaving.signal).catch(() => "gone");
+  await began.promise;
+  const second = write();
+  leaving.abort();
+  expect(await first).toBe("gone");
+  go.resolve();
+
+  expect(await seen.promise).toEqual([true, true]);
+  expect((await second).status).toBe(200);
 }
