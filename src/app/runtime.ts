@@ -17,7 +17,7 @@ import { type Authenticator, createAuthenticator } from "../identity/authenticat
 import type { LifecycleState } from "../lifecycle/lifecycle.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
 import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
-import type { Claims } from "../once/claims.ts";
+import type { ClaimSchedule, Claims } from "../once/claims.ts";
 import type { Once } from "../once/once.ts";
 import { openedClaims } from "../once/opened-claims.ts";
 import { loadedClaims, openedOnce } from "../once/opened-once.ts";
@@ -42,6 +42,8 @@ export interface RuntimeOptions {
   readonly variables: Variables;
   readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
   readonly clock?: Clock;
+  /** Renews the leases of claims, where they are to go by a clock that a test moves. Default: the timers of this process. */
+  readonly schedule?: ClaimSchedule;
   /** Where log lines go. Default: stdout. */
   readonly write?: (line: string) => void;
   /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
@@ -146,7 +148,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   const claimStore = openedClaims(async () => (await runtime.adapters()).claims);
-  const claims = loadedClaims({ store: claimStore, clock });
+  const claiming = { store: claimStore, clock, ...(options.schedule === undefined ? {} : { schedule: options.schedule }) };
+  const claims = loadedClaims(claiming);
   const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
   const runtime: Runtime = {
     server: state,
@@ -182,8 +185,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     newRequestId: createRequestIds(clock),
     writes: kept(() => import("../http/perform-write.ts")),
     once: openedOnce({
-      store: claimStore,
-      clock,
+      ...claiming,
       waitMs: state.options.once?.waitMs ?? defaultWaitMs,
       draining: lifecycle.draining,
     }),

@@ -28,8 +28,8 @@ export interface ClaimsOptions {
 export interface ClaimSchedule {
   /** Resolves after `ms`, or as soon as one of the signals is aborted. */
   wait(ms: number, stop: readonly AbortSignal[]): Promise<void>;
-  /** Calls `task` each `ms` until the returned function is called. */
-  repeat(ms: number, task: () => void): () => void;
+  /** Calls `task`, which never fails, each `ms` until the returned function is called. */
+  repeat(ms: number, task: () => Promise<void>): () => void;
   /** From 0 to 1. */
   random(): number;
 }
@@ -163,12 +163,13 @@ function hold({ store, clock, schedule, kept }: HoldingParts, holding: Holding):
   const { key, owner, fingerprint, deadlineMs, execution, isRenewed } = holding;
   let isLost = false;
   let isPaused = false;
-  const renew = () => {
+  const renew = async (): Promise<void> => {
     // A work that is given up without an end, as a suspended durable execution is, would be renewed for ever.
     if (isLost || clock.now() >= (deadlineMs ?? Number.POSITIVE_INFINITY)) return stopRenewing();
+    if (isPaused) return;
     const leaseUntilMs = leaseEnd(clock.now(), deadlineMs);
     // What fails is tried again at the next turn; the lease has room for two.
-    if (!isPaused) store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
+    await store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
   };
   const stopRenewing = isRenewed ? schedule.repeat(renewMs, renew) : () => undefined;
   const lose = () => {

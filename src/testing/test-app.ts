@@ -147,7 +147,7 @@ export async function startWatchedApp(
 }
 
 async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
-  const clock = createTestClock();
+  const { clock, timers } = createTestClock();
   const logs: Record<string, unknown>[] = [];
   const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
   const options = serverInternals(server).options.auth;
@@ -155,7 +155,8 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
   const { jwks: _replaced, ...auth } = { ...options, secret };
   const { calls, sequence, faults, watch } = createCallWatch(() => crash());
   const variables = { LOG_LEVEL: "debug", ...stack.env };
-  const start = () => startTestProcess(server, { variables, clock, auth, developmentSecret: secret, logs, recorded, watch });
+  const start = () =>
+    startTestProcess(server, { variables, clock, timers, auth, developmentSecret: secret, logs, recorded, watch });
   let current = await start();
   let next: Promise<TestProcess> | undefined;
   const crash = () => {

@@ -7,9 +7,11 @@ import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
 import type { Clock } from "../context/clock.ts";
+import { processSchedule } from "../once/claims.ts";
 import { CrashError } from "./crash-error.ts";
 import type { CallWatch } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";
+import type { TestTimers } from "./test-clock.ts";
 
 /** A process of a test app, in so far as keelson is one: a runtime and what it holds in memory, and its HTTP server. */
 export interface TestProcess {
@@ -27,6 +29,7 @@ export interface TestProcess {
 /** What a test process runs on. */
 export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "developmentSecret"> {
   readonly clock: Clock;
+  readonly timers: TestTimers;
   readonly variables: Readonly<Record<string, string>>;
   readonly logs: Record<string, unknown>[];
   readonly recorded: Recorded;
@@ -38,10 +41,11 @@ const closeMs = 10_000;
 
 /** Starts a process. */
 export async function startTestProcess(server: Server, options: TestProcessOptions): Promise<TestProcess> {
-  const { variables, logs, watch, recorded, ...rest } = options;
+  const { variables, logs, watch, recorded, timers, ...rest } = options;
   const life = new AbortController();
   const runtime = createRuntime(server, {
     ...rest,
+    schedule: { ...processSchedule, repeat: timers.repeat },
     variables,
     write: (line) => {
       if (!life.signal.aborted) logs.push(JSON.parse(line) as Record<string, unknown>);
