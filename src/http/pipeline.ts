@@ -52,19 +52,19 @@ export async function answer<Answer>(
   shape: (response: HttpResponse) => Answer | Promise<Answer>,
 ): Promise<Answer> {
   const refusal = request.refusal ?? refusalOfHeaders(request.headers);
-  if (refusal !== undefined) throw refusal;
+  if (refusal !== undefined) return refuse(scope, request, refusal);
   const { runtime } = scope;
   const { basePath = "", limits, cors } = runtime.server.options;
   const match = routes.match(request.method, request.path, basePath);
   switch (match.kind) {
     case "malformed":
-      throw new FrameworkError("malformed_request", match.message);
+      return refuse(scope, request, new FrameworkError("malformed_request", match.message));
     case "not-found":
-      throw new NotFoundError("route", shownPath(request.path));
-    case "method-not-allowed":
-      throw new FrameworkError("method_not_allowed", `Method not allowed; allowed are ${match.allow}`, {
-        headers: { allow: match.allow },
-      });
+      return refuse(scope, request, new NotFoundError("route", shownPath(request.path)));
+    case "method-not-allowed": {
+      const message = `Method not allowed; allowed are ${match.allow}`;
+      return refuse(scope, request, new FrameworkError("method_not_allowed", message, { headers: { allow: match.allow } }));
+    }
     case "options": {
       const granted = cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
       return shape({ status: 204, headers: { allow: match.allow, ...granted }, cookies: [], body: undefined });
@@ -75,9 +75,15 @@ export async function answer<Answer>(
   nameHandler(scope, declaration.name);
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   const limitBytes = limits?.bodyBytes ?? defaultBodyBytes;
-  const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
-  const body = form === undefined ? request.readBody(limitBytes) : noBytes;
-  const bytes = body instanceof Promise ? await body : body;
+  let form: Record<string, unknown> | undefined;
+  let bytes: Uint8Array;
+  try {
+    form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
+    const body = form === undefined ? request.readBody(limitBytes) : noBytes;
+    bytes = body instanceof Promise ? await body : body;
+  } catch (error) {
+    return refuse(scope, request, error);
+  }
   // Safe: boot refuses a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
@@ -108,6 +114,24 @@ export async function answer<Answer>(
   const result = await runQuery(scope, adapters, facts);
   const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
+}
+
+/** Refuses a request before anybody has asked who sent it; its line says so all the same, where that takes no call. */
+async function refuse(scope: RequestScope, request: SentRequest, error: unknown): Promise<never> {
+  const recognizing = recognize(scope, request);
+  if (recognizing !== undefined) await recognizing;
+  throw error;
+}
+
+type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
+
+/** Finds out who has sent a request that is refused, for the log: with what is at hand, and only where somebody says who it is. */
+export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentRequest): Promise<void> | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined && gatewayClaims === undefined) return undefined;
+  return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
+    if (user !== undefined) identify(scope, user);
+  });
 }
 
 /** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */
@@ -172,11 +196,7 @@ function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
 }
 
 /** Who asks, if they may. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
-export function authorize(
-  scope: RequestScope,
-  request: Pick<HttpRequest, "headers" | "gatewayClaims">,
-  rule: AccessRule,
-): User | Promise<User> {
+export function authorize(scope: RequestScope, request: SentRequest, rule: AccessRule): User | Promise<User> {
   const { authorization } = request.headers;
   const isOpen = !needsIdentity(rule);
   if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;

@@ -262,6 +262,21 @@ test("Without auth and without claims of a gateway nobody is identified, by a go
   expect(await authenticate(undefined, undefined, {})).toEqual({ user: undefined, problem });
 });
 
+test("The sender of a refused request is recognized by gateway or token; where they say nothing sound it is nobody", async () => {
+  const recognize = (auth: AuthOptions | undefined, authorization?: string, gatewayClaims?: Record<string, unknown>) =>
+    createAuthenticator({ auth, clock }).recognize({ authorization, gatewayClaims });
+  const token = `Bearer ${hs256(ann)}`;
+  expect(await recognize({ secret }, token)).toEqual(annUser.user);
+  expect(await recognize(undefined, undefined, ann)).toEqual(annUser.user);
+  expect(await recognize({ secret }, token, { ...ann, tenantId: 7 })).toBeUndefined();
+  expect(await recognize({ secret }, token, { principalId: "key" })).toEqual(annUser.user);
+  expect(await recognize(undefined, token)).toBeUndefined();
+  expect(await recognize({ secret })).toBeUndefined();
+  expect(await recognize({ secret }, `Bearer ${hs256({ ...ann, exp: seconds - 1 })}`)).toBeUndefined();
+  expect(await recognize({ secret }, `Bearer ${hs256({ ...ann, tenantId: "" })}`)).toBeUndefined();
+  expect(await recognize({ secret }, `${token}, ${token}`)).toBeUndefined();
+});
+
 test("Options that do not hold are refused, all at once", () => {
   const auth = { secret: "short", issuer: "" };
   expect(() => createAuthenticator({ auth, clock })).toThrow(BootError);
@@ -291,6 +306,20 @@ describe("with a key set", () => {
   afterAll(() => {
     server.closeAllConnections();
     server.close();
+  });
+
+  test("the sender of a refused request is recognized with keys that are there, and none is fetched for it", async () => {
+    keys = [jwk(first.publicKey, "first")];
+    asked = 0;
+    const authenticator = createAuthenticator({ auth, clock });
+    const recognize = (token: string) => authenticator.recognize({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
+    const token = rs256(first.privateKey);
+    expect([await recognize(token), asked]).toEqual([undefined, 0]);
+    await authenticator.authenticate({ authorization: `Bearer ${token}`, gatewayClaims: undefined });
+    expect(await recognize(token)).toEqual(annUser.user);
+    expect(await recognize(rs256(second.privateKey, { kid: "second" }))).toBeUndefined();
+    expect(await recognize(rs256(second.privateKey))).toBeUndefined();
+    expect(asked).toBe(1);
   });
 
   test("a token signed with one of its keys is good, and the set is fetched once", async () => {

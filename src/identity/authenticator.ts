@@ -5,6 +5,7 @@ import { PipelineError } from "../errors/errors.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
 import { type Identification, identify, saysWho } from "./claims.ts";
 import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";
+import type { User } from "./user.ts";
 
 /** What a request brings along to say who sent it. */
 export interface Credentials {
@@ -22,6 +23,11 @@ export interface Authenticator {
    * @throws PipelineError 503 where the keys to verify a token with cannot be had.
    */
   authenticate(credentials: Credentials): Promise<Identification>;
+  /**
+   * The same for a request that is refused whoever sent it: with keys that are at hand, so that no key set is fetched for
+   * it. Never fails.
+   */
+  recognize(credentials: Credentials): Promise<User | undefined>;
 }
 
 const maxTokenLength = 8 * 1024;
@@ -38,6 +44,13 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
   const problems = auth === undefined ? [] : authProblems(auth);
   if (problems.length > 0) throw new BootError(problems.map((problem) => ({ feature: "", ...problem })));
   let verifier: Promise<TokenVerifier> | undefined;
+  const open = (given: AuthOptions): Promise<TokenVerifier> => {
+    verifier ??= createTokenVerifier(given, clock).catch((error: unknown) => {
+      verifier = undefined; // the next token tries again
+      throw error;
+    });
+    return verifier;
+  };
 
   return Object.freeze({
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
@@ -45,11 +58,19 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
       if (auth === undefined) return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
-      verifier ??= createTokenVerifier(auth, clock).catch((error: unknown) => {
-        verifier = undefined; // the next token tries again
-        throw error;
-      });
-      return verified(verifier, token, auth);
+      return verified(open(auth), token, auth);
+    },
+    async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims, auth?.claims)) return identify(gatewayClaims, auth?.claims).user;
+      // A key set that no token has asked for yet is not at hand.
+      if (auth === undefined || (auth.secret === undefined && verifier === undefined)) return undefined;
+      const token = bearerToken(authorization);
+      if (typeof token !== "string") return undefined;
+      try {
+        return identify(await (await open(auth)).verifyAtHand(token), auth.claims).user;
+      } catch {
+        return undefined; // the request is refused for another reason, and answered with that
+      }
     },
   });
 }
@@ -57,7 +78,7 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
 async function verified(verifier: Promise<TokenVerifier>, token: string, auth: AuthOptions): Promise<Identification> {
   let claims: JWTPayload;
   try {
-    claims = await (await verifier)(token);
+    claims = await (await verifier).verify(token);
   } catch (error) {
     const problem = tokenFault(error);
     if (problem !== undefined) return { user: undefined, problem };

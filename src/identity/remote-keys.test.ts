@@ -39,7 +39,7 @@ function addressOf(listening: Server): URL {
 }
 
 function keyFinder(limits: Partial<RemoteKeyLimits> = {}, from = url) {
-  const find = createRemoteKeys(jose, from, { now: () => now }, limits);
+  const { find } = createRemoteKeys(jose, from, { now: () => now }, limits);
   return async (kid: string) => {
     // The finder reads the header and nothing of the token.
     await find({ alg: "EdDSA", kid }, {} as jose.FlattenedJWSInput);

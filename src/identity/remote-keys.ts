@@ -17,6 +17,13 @@ export interface RemoteKeyLimits {
   readonly retryMs: number;
 }
 
+/** Finds the keys of tokens. */
+export interface RemoteKeys {
+  readonly find: JWTVerifyGetKey;
+  /** Among those that were fetched for other tokens; fetches nothing. */
+  readonly findAtHand: JWTVerifyGetKey;
+}
+
 /** The endpoint of the key set cannot be reached, so nothing can be said about a token. */
 export class KeysUnavailableError extends Error {
   constructor(url: URL, cause: unknown) {
@@ -52,13 +59,13 @@ export function createRemoteKeys(
   url: URL,
   clock: Clock,
   limits: Partial<RemoteKeyLimits> = {},
-): JWTVerifyGetKey {
+): RemoteKeys {
   const { timeoutMs, maxBytes, maxAgeMs, maxStaleMs, cooldownMs, retryMs } = { ...defaults, ...limits };
   let known: { readonly find: JWTVerifyGetKey; readonly fetchedAt: number } | undefined;
   let failure: { readonly cause: unknown; readonly at: number } | undefined;
   let flight: Promise<void> | undefined;
 
-  return async function remoteKey(header, token) {
+  const find: JWTVerifyGetKey = async (header, token) => {
     if (known === undefined || clock.now() - known.fetchedAt >= maxAgeMs) await refresh();
     try {
       return await current()(header, token);
@@ -69,6 +76,7 @@ export function createRemoteKeys(
       return current()(header, token);
     }
   };
+  return { find, findAtHand: async (header, token) => current()(header, token) };
 
   function current(): JWTVerifyGetKey {
     if (known === undefined || clock.now() - known.fetchedAt >= maxStaleMs) throw new KeysUnavailableError(url, failure?.cause);

@@ -1,10 +1,15 @@
 import type { CryptoKey, JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Clock } from "../context/clock.ts";
 import type { AuthOptions } from "./auth-options.ts";
-import { createRemoteKeys } from "./remote-keys.ts";
+import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 
-/** Gives the claims of a token, or throws what {@link tokenFault} explains. */
-export type TokenVerifier = (token: string) => Promise<JWTPayload>;
+/** Gives the claims of tokens. */
+export interface TokenVerifier {
+  /** @throws what {@link tokenFault} explains. */
+  verify(token: string): Promise<JWTPayload>;
+  /** The same, with the keys that are known: nothing is fetched. @throws also where the token's is not among them. */
+  verifyAtHand(token: string): Promise<JWTPayload>;
+}
 
 /** Never one list for both: a public key must not be taken for the secret of an HMAC. */
 const secretAlgorithms = ["HS256"];
@@ -17,8 +22,7 @@ const keySetAlgorithms = [
 export async function createTokenVerifier(auth: AuthOptions, clock: Clock): Promise<TokenVerifier> {
   const jose = await import("jose");
   const { secret, jwks, issuer, audience, clockToleranceSeconds } = auth;
-  const key = secret === undefined ? createRemoteKeys(jose, new URL(String(jwks)), clock) : await importSecret(secret);
-  const getKey: JWTVerifyGetKey = typeof key === "function" ? key : () => key;
+  const keys = secret === undefined ? createRemoteKeys(jose, new URL(String(jwks)), clock) : sameKey(await importSecret(secret));
   const pinned = {
     algorithms: secret === undefined ? keySetAlgorithms : secretAlgorithms,
     requiredClaims: ["exp"],
@@ -26,10 +30,16 @@ export async function createTokenVerifier(auth: AuthOptions, clock: Clock): Prom
     ...(issuer === undefined ? {} : { issuer }),
     ...(audience === undefined ? {} : { audience: typeof audience === "string" ? audience : [...audience] }),
   };
-  return async (token) => {
-    const { payload } = await jose.jwtVerify(token, getKey, { ...pinned, currentDate: new Date(clock.now()) });
+  const verifyWith = (find: JWTVerifyGetKey) => async (token: string) => {
+    const { payload } = await jose.jwtVerify(token, find, { ...pinned, currentDate: new Date(clock.now()) });
     return payload;
   };
+  return { verify: verifyWith(keys.find), verifyAtHand: verifyWith(keys.findAtHand) };
+}
+
+function sameKey(key: CryptoKey): RemoteKeys {
+  const find = () => key;
+  return { find, findAtHand: find };
 }
 
 function importSecret(secret: string): Promise<CryptoKey> {

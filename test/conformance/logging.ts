@@ -1,5 +1,7 @@
 import { buildServer, type Logger } from "keelson";
 import { expect } from "vitest";
+import { systemClock } from "../../src/context/clock.ts";
+import { signToken } from "../../src/identity/token.ts";
 import { type Fixture, plans } from "./fixture.ts";
 import { withLambda } from "./lambda.ts";
 import type { Row } from "./row.ts";
@@ -144,7 +146,7 @@ export const loggingRows: readonly Row[] = [
   },
 ];
 
-async function automaticContext({ fetch, handle, newCaller }: Fixture): Promise<void> {
+async function automaticContext({ app, fetch, handle, newCaller, probe, route }: Fixture): Promise<void> {
   const [ann, bob] = [newCaller(), newCaller()];
   const script = async (ctx: Parameters<Parameters<Fixture["handle"]>[0]>[0]) => {
     ctx.log.info("outer");
@@ -160,6 +162,37 @@ async function automaticContext({ fetch, handle, newCaller }: Fixture): Promise<
   }
   const { logs } = await fetch("/files/f1/download-url?expiresSeconds=1", { as: ann });
   expect(logs).toEqual([expect.objectContaining({ handler: "files.file.download-url" })]);
+
+  // What no handler gets is somebody's request all the same.
+  const refused = [
+    await fetch("/nowhere", { as: ann }),
+    await fetch("/%zz", { as: ann }),
+    await fetch("/signed-in", { as: ann, method: "DELETE" }),
+    await fetch(
+      route(() => 1),
+      { as: ann, body: "x".repeat(1_100_000), headers: { "content-type": "application/json" } },
+    ),
+    await fetch(
+      route(() => 1),
+      { as: ann, body: "{", headers: { "content-type": "application/json" } },
+    ),
+  ];
+  expect(refused.map(({ status }) => status)).toEqual([404, 400, 405, 413, 400]);
+  for (const { logs } of refused) {
+    expect(logs).toEqual([expect.objectContaining({ msg: "request.failed", tenantId: ann.tenantId, userId: ann.id })]);
+  }
+  const forged = await fetch("/nowhere", { headers: { authorization: "Bearer a.b.c" } });
+  expect([forged.status, forged.logs]).toEqual([404, [expect.not.objectContaining({ tenantId: expect.anything() })]]);
+  await withLambda(buildServer({ features: [probe] }), { ...unset, ...app.env }, async ({ invoke, logs }) => {
+    const secret = String(app.env["KEELSON_AUTH_SECRET"]);
+    const token = await signToken({ secret, userId: bob.id, tenantId: bob.tenantId, roles: [] }, systemClock);
+    expect((await invoke({ path: "/nowhere", as: ann })).statusCode).toBe(404);
+    expect((await invoke({ path: "/nowhere", headers: { authorization: `Bearer ${token}` } })).statusCode).toBe(404);
+    expect(logs()).toMatchObject([
+      { msg: "request.failed", tenantId: ann.tenantId, userId: ann.id },
+      { msg: "request.failed", tenantId: bob.tenantId, userId: bob.id },
+    ]);
+  });
 }
 
 async function printedLevels(
