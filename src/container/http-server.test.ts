@@ -9,9 +9,11 @@ import { defineFeature } from "../app/feature.ts";
 import { createRuntime, type Runtime } from "../app/runtime.ts";
 import { buildServer } from "../app/server.ts";
 import { currentContext } from "../context/ambient.ts";
+import { systemClock } from "../context/clock.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { AuthOptions } from "../identity/auth-options.ts";
+import { signToken } from "../identity/token.ts";
 import type { ShutdownTimes } from "../lifecycle/times.ts";
 import type { UpgradeHandler } from "./http-options.ts";
 import { type ContainerServer, createHttpServer } from "./http-server.ts";
@@ -127,8 +129,17 @@ const probe = defineFeature("probe", (r) => {
   });
 });
 
-async function serving(options: Parameters<typeof createHttpServer>[1] = {}, auth?: AuthOptions) {
-  const server = buildServer({ features: [probe], limits: { bodyBytes: 1_000 }, ...(auth === undefined ? {} : { auth }) });
+async function serving(
+  options: Parameters<typeof createHttpServer>[1] = {},
+  auth?: AuthOptions,
+  environment: "development" | "test" | "production" = "test",
+) {
+  const server = buildServer({
+    features: [probe],
+    limits: { bodyBytes: 1_000 },
+    environment,
+    ...(auth === undefined ? {} : { auth }),
+  });
   const logs: Record<string, unknown>[] = [];
   const runtime = createRuntime(server, {
     variables: {},
@@ -344,6 +355,32 @@ test.each([
   const answer = await exchange(port, text, (socket) => socket.end());
 
   expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} [\\s\\S]*x-request-id: r1[\\s\\S]*"requestId":"r1"`));
+});
+
+test.each([
+  ["nonsense", "nonsense\r\n\r\n"],
+  ["a tunnel", "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n"],
+])("what is refused at the socket (%s) has its stack in development, and only there", async (_name, text) => {
+  const bodyIn = async (environment: "development" | "production") => {
+    const { port } = await serving({}, undefined, environment);
+    const answer = await exchange(port, text);
+    return JSON.parse(answer.slice(answer.indexOf("{"))) as Record<string, unknown>;
+  };
+  const named = { error: expect.any(String), message: expect.any(String), requestId: expect.any(String) };
+
+  expect(await bodyIn("production")).toEqual(named);
+  expect(await bodyIn("development")).toEqual({ ...named, stack: expect.stringContaining("Error: ") });
+});
+
+test("a tunnel is refused as problem+json where that is asked for, and its line says who wanted it", async () => {
+  const secret = "s".repeat(32);
+  const { port, logs } = await serving({}, { secret });
+  const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: [] }, systemClock);
+  const headers = `host: a\r\naccept: application/problem+json\r\nauthorization: Bearer ${token}`;
+  const answer = await exchange(port, `CONNECT a:1 HTTP/1.1\r\n${headers}\r\n\r\n`);
+
+  expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*content-type: application\/problem\+json[\s\S]*"status":405/);
+  expect(logs).toMatchObject([{ level: "warn", msg: "request.failed", tenantId: "acme", userId: "ann" }]);
 });
 
 test("HTTP/1.0 needs no Host", async () => {

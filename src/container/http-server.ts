@@ -9,13 +9,13 @@ import {
 import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { Runtime } from "../app/runtime.ts";
-import { adoptRequestId } from "../context/request-id.ts";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
 import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
+import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpResponse } from "../http/message.ts";
-import { serve } from "../http/pipeline.ts";
-import { runInScope } from "../middleware/scope.ts";
+import { fail, finish, recognize, serve } from "../http/pipeline.ts";
+import { type RequestScope, runInScope } from "../middleware/scope.ts";
 import {
   bytesRead,
   type Connection,
@@ -70,8 +70,10 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   http.on("checkExpectation", (message, response) => void take(message, response, refusals.expectation()));
   http.on("connect", (message, socket) => {
     if (!isFree(connections.of(socket), socket)) return;
-    const { requestId } = adoptRequestId(message.headers["x-request-id"]?.toString(), runtime.newRequestId);
-    turnAway(runtime, connections, socket, requestId, refusals.tunnel());
+    const headers = headersOf(message);
+    void runInScope(runtime, { headers, signal: undefined }, (scope) =>
+      turnAway(scope, connections, socket, headers, refusals.tunnel()),
+    );
   });
   if (upgrade !== undefined) {
     http.on("upgrade", (message, socket, head) => takeOver(runtime, connections, upgrade, message, socket, head));
@@ -163,7 +165,10 @@ function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoE
   const refusal = (refusalOf[error.code ?? ""] ?? refusals.noHttp)(error);
   connection.isBroken = true;
   if (connection.failBody !== undefined) connection.failBody(refusal);
-  else if (connection.requests.size === 0) turnAway(runtime, connections, socket, runtime.newRequestId(), refusal);
+  else if (connection.requests.size === 0) {
+    const headers = emptyHeaders(); // what was read of them is not told
+    void runInScope(runtime, { headers, signal: undefined }, (scope) => turnAway(scope, connections, socket, headers, refusal));
+  }
 }
 
 const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
@@ -196,35 +201,39 @@ function takeOver(
   const connection = connections.of(socket);
   if (!isFree(connection, socket)) return;
   const headers = headersOf(message);
-  void runInScope(runtime, { headers, signal: undefined }, async ({ requestId, log }) => {
+  void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const isLate = runtime.lifecycle.draining.aborted;
     const refusal = isLate ? refusals.shuttingDown() : (missingHost(message) ?? refusalOfHeaders(headers));
-    if (refusal !== undefined) {
-      turnAway(runtime, connections, socket, requestId, refusal);
-      return;
-    }
+    if (refusal !== undefined) return turnAway(scope, connections, socket, headers, refusal);
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
     const draining = new AbortController();
     connection.upgraded = { path: splitTarget(message.url as string).path, draining }; // safe: a server's messages have one
     try {
       await upgrade(message, socket, head, draining.signal);
     } catch (error) {
-      log.error("upgrade.failed", describeError(error, { requestId, environment: "production" }).log.data);
+      scope.log.error("upgrade.failed", describeError(error, { requestId: "", environment: "production" }).log.data);
       socket.destroy();
     }
   });
 }
 
-/** Answers on a bare socket: there is no request to answer. */
-function turnAway(runtime: Runtime, connections: Connections, socket: Duplex, requestId: string, error: PipelineError): void {
-  const { status, body, log } = describeError(error, { requestId, environment: "production" });
-  const text = JSON.stringify(body);
+/** Answers on a bare socket, as the pipeline would: there is nothing of Node's to answer with. */
+async function turnAway(
+  scope: RequestScope,
+  connections: Connections,
+  socket: Duplex,
+  headers: Readonly<Record<string, string>>,
+  error: PipelineError,
+): Promise<void> {
   connections.of(socket).isClosing = true;
-  runtime.log.child({ requestId }).warn("request.failed", log.data);
   socket.on("error", () => socket.destroy());
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\ncontent-type: application/json; charset=utf-8\r\nx-request-id: ${requestId}\r\n` +
-      `content-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`,
-  );
+  const request = { headers, method: "", gatewayClaims: undefined };
+  const recognizing = recognize(scope, request);
+  if (recognizing !== undefined) await recognizing;
+  const response = fail(scope, request, error);
+  const { status, body } = response;
+  const fields = Object.entries({ ...finish(scope, request, response.headers), connection: "close" });
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...fields.map(([name, value]) => `${name}: ${value}`)];
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
   cutLater(socket); // a client may keep its side open for ever
 }
