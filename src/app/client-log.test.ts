@@ -80,6 +80,19 @@ test("what the server says of a line cannot be said by a client, and secrets are
   expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
 });
 
+test("nothing that a record says is lost to what the server adds", async () => {
+  const user = newUser();
+  await send({ level: "info", msg: "all", source: 1, data_source: 2, requestId: 3, clientRequestId: 4 }, user);
+
+  expect(lines()[0]).toMatchObject({
+    source: "client",
+    data_source: 2,
+    data_data_source: 1,
+    clientRequestId: 3,
+    data_clientRequestId: 4,
+  });
+});
+
 test.each([
   [{ level: "fatal", msg: "x" }, ["level"]],
   [{ level: "toString", msg: "x" }, ["level"]],

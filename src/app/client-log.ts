@@ -2,6 +2,7 @@ import { type FieldError, FrameworkError, ValidationError } from "../errors/erro
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { LogLevel } from "../log/logger.ts";
+import { renaming } from "../log/record-names.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import type { Runtime } from "./runtime.ts";
@@ -73,18 +74,15 @@ function recordsOf(input: unknown): readonly ClientRecord[] {
 /** What a record says. The page's own request ID goes under a name that is not the server's. */
 function recordOf(entry: unknown, path: string, fields: FieldError[]): ClientRecord {
   const given = typeof entry === "object" && entry !== null ? (entry as Readonly<Record<string, unknown>>) : {};
-  const { level, msg, requestId, source, ...data } = given;
+  const { level, msg, requestId, ...data } = given;
+  const added = { ...(requestId === undefined ? {} : { clientRequestId: requestId }), source: "client" };
+  const nameOf = renaming("data", Object.keys(data), (name) => Object.hasOwn(added, name));
   if (!levels.includes(level)) fields.push({ field: `${path}level`, error: "must be info, warn, error or debug" });
   if (typeof msg !== "string") fields.push({ field: `${path}msg`, error: "must be a text" });
   return {
     // Safe: where they are not, the record is refused with the fields.
     level: level as LogLevel,
     msg: msg as string,
-    data: {
-      ...data,
-      ...(requestId === undefined ? {} : { clientRequestId: requestId }),
-      ...(source === undefined ? {} : { data_source: source }),
-      source: "client",
-    },
+    data: { ...Object.fromEntries(Object.entries(data).map(([name, value]) => [nameOf(name), value])), ...added },
   };
 }

@@ -3,6 +3,7 @@ import { captureErrors } from "./capture.ts";
 import type { ClientLoggerOptions } from "./options.ts";
 import { createOutbox } from "./outbox.ts";
 import { page } from "./page.ts";
+import { recordFields } from "./record-fields.ts";
 import { recordText } from "./record-text.ts";
 
 /** The logger of specification 2.5 in a browser. */
@@ -30,8 +31,9 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
   const write = (at: LogLevel, fields: Record<string, unknown>, msg: string, data?: Record<string, unknown>) => {
     if (levels.indexOf(at) < threshold) return;
     try {
-      if (outbox === undefined) page.console?.[at](msg, { ...fields, ...data });
-      else outbox.add(recordText(at, String(msg), { ...fields, clientTime: new Date().toISOString(), ...data }));
+      const named = recordFields(fields, data);
+      if (outbox === undefined) page.console?.[at](msg, named);
+      else outbox.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
     } catch {
       // What is logged may be anything, also something that throws when it is looked at.
       outbox?.add(recordText("warn", "client_log.unreadable", { level: at }));

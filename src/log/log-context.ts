@@ -1,6 +1,7 @@
 import { fieldsOf } from "./fields.ts";
 import { membersText, readMember, startWalk } from "./json-text.ts";
 import { isHarmless } from "./quoted-text.ts";
+import { renaming } from "./record-names.ts";
 import type { Redaction } from "./redaction.ts";
 
 /** What the records of one server have in common. */
@@ -111,13 +112,14 @@ export class LogContext {
   #addTo(fields: Map<string, string>, characters: number): number {
     const { redaction, reserved } = this.#rules;
     const { source, names } = fieldsOf(this.#added, "context");
+    const nameOf = renaming("context", names, (name) => reserved.has(name));
     let left = characters;
     for (const name of names) {
       if (left <= 0) {
         fields.set("[cut]", '"[cut]":true');
         break;
       }
-      const shown = reserved.has(name) ? `context_${name}` : name;
+      const shown = nameOf(name);
       const walk = startWalk(redaction, Math.min(contextLimits.fieldCharacters, left));
       walk.within.push(source);
       const field = membersText(source, [name], walk, redaction.root, () => shown);

@@ -3,6 +3,7 @@ import { isError, jsonText, membersText, readMember, startWalk, type Walk } from
 import type { LogContext, RecordRules } from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
 import { cut, quoted } from "./quoted-text.ts";
+import { renaming } from "./record-names.ts";
 
 /** How long the parts of a line may become. With all of it used up a line stays under 256 KiB, what CloudWatch takes as one event. */
 export const recordLimits = Object.freeze({
@@ -69,20 +70,8 @@ function errorField(error: Error, { names }: Fields): Fields {
 function dataText({ source, names }: Fields, walk: Walk, context: LogContext, rules: RecordRules): string {
   if (names.length === 0) return "";
   walk.within.push(source);
-  const text = membersText(source, names, walk, walk.redaction.root, freeName(names, context, rules));
+  const isTaken = (name: string) => rules.reserved.has(name) || context.has(name);
+  const text = membersText(source, names, walk, walk.redaction.root, renaming("data", names, isTaken));
   walk.within.pop();
   return text === "" ? "" : `,${text}`;
-}
-
-/** Names data so that it overwrites neither what stands in the record already nor other data. */
-function freeName(names: readonly string[], context: LogContext, { reserved }: RecordRules): (name: string) => string {
-  let used: Set<string> | undefined;
-  return (name) => {
-    if (!reserved.has(name) && !context.has(name)) return name;
-    used ??= new Set(names);
-    let free = `data_${name}`;
-    while (reserved.has(free) || context.has(free) || used.has(free)) free = `data_${free}`;
-    used.add(free);
-    return free;
-  };
 }
