@@ -145,9 +145,11 @@ async function runOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promis
   const context = Object.freeze({ requestId: origRequestId, tenantId, userId, signal: undefined, trace: undefined });
   const running = keyText(unit.key);
   // Whatever comes of the first, the second sees for itself.
-  while (runtime.consuming.has(running)) await Promise.allSettled([runtime.consuming.get(running)]);
+  for (let other = runtime.consuming.get(running); other !== undefined; other = runtime.consuming.get(running)) {
+    await Promise.allSettled([other.work]);
+  }
   const work = runWithStore({ context, tableName: runtime.tableName }, () => claimed(runtime, adapters, unit, user, log));
-  runtime.consuming.set(running, work);
+  runtime.consuming.set(running, { work, handler: unit.handler, ids: unit.logFields });
   try {
     return await work;
   } finally {

@@ -56,6 +56,14 @@ export interface RuntimeOptions {
   readonly isFrozenBetweenEvents?: boolean;
 }
 
+/** An event or a job that is worked on. */
+export interface Consuming {
+  readonly work: Promise<unknown>;
+  readonly handler: string;
+  /** As its lines have them: `eventId` or `jobId`, `origRequestId`, `causedBy`. */
+  readonly ids: Readonly<Record<string, string>>;
+}
+
 /** A server bound to its adapters: what requests run on. */
 export interface Runtime {
   readonly server: ServerInternals;
@@ -86,7 +94,7 @@ export interface Runtime {
   /** Dispatches events. */
   readonly outbox: Outbox;
   /** What this process is at, of events and jobs, by their claims. */
-  readonly consuming: Map<string, Promise<unknown>>;
+  readonly consuming: Map<string, Consuming>;
   /** The channels of deliveries, those that every server has among them. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** The job that sends deliveries. */

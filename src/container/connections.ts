@@ -4,6 +4,8 @@ import type { Duplex } from "node:stream";
 
 /** A request that is being answered. */
 export interface OpenRequest {
+  /** Known as soon as it is served. */
+  requestId: string;
   readonly method: string;
   readonly path: string;
   readonly signal: AbortSignal;
@@ -12,6 +14,7 @@ export interface OpenRequest {
 
 /** A connection that was taken over. */
 export interface Upgraded {
+  readonly requestId: string;
   readonly path: string;
   /** Tells it that the process drains. */
   readonly draining: AbortController;
@@ -45,6 +48,14 @@ export interface Session {
   destroy(): void;
 }
 
+/** What is under way; `requests` and `requestIds` have the same order, and the same bound. */
+export interface UnderWay {
+  readonly requests: readonly string[];
+  readonly requestIds: readonly string[];
+  readonly count: number;
+  readonly upgraded: number;
+}
+
 /** Follows the connections of a server. */
 export interface Connections {
   of(socket: Duplex): Connection;
@@ -53,13 +64,13 @@ export interface Connections {
   /** Aborts the signals of all requests that are being answered, and fails the bodies that have not arrived. */
   abort(reason: unknown): void;
   /** What is being answered, and what was upgraded; named as far as a line has room. */
-  underWay(): { readonly requests: readonly string[]; readonly count: number; readonly upgraded: number };
+  underWay(): UnderWay;
   /** Cuts all connections, upgraded ones too. */
   cut(): void;
 }
 
-/** How many requests are named. */
-const mostNamed = 20;
+/** How many requests, events and jobs a line names. */
+export const mostNamed = 20;
 
 /** How long a connection is new: its first request is on its way, and would be lost. */
 const newMs = 500;
@@ -144,11 +155,18 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
     underWay: () => {
       const all = [...known.values()];
       const upgraded = all.flatMap((connection) => connection.upgraded ?? []);
-      const names = [
-        ...all.flatMap(({ requests }) => [...requests]).map(({ method, path }) => `${method} ${path.slice(0, 200)}`),
-        ...upgraded.map(({ path }) => `GET ${path.slice(0, 200)} (upgraded)`),
+      const requests = all.flatMap((connection) => [...connection.requests]);
+      const shown = [
+        ...requests.map(({ method, path, requestId }) => ({ name: `${method} ${path.slice(0, 200)}`, requestId })),
+        ...upgraded.map(({ path, requestId }) => ({ name: `GET ${path.slice(0, 200)} (upgraded)`, requestId })),
       ];
-      return { requests: names.slice(0, mostNamed), count: names.length, upgraded: upgraded.length };
+      const named = shown.slice(0, mostNamed);
+      return {
+        requests: named.map(({ name }) => name),
+        requestIds: named.map(({ requestId }) => requestId),
+        count: shown.length,
+        upgraded: upgraded.length,
+      };
     },
     cut: () => {
       for (const [socket, { session }] of known) {

@@ -21,6 +21,7 @@ export function httpRequest(
     if (!response.writableFinished) departure.abort(new DOMException("The client has gone", "AbortError"));
   });
   return {
+    requestId: "",
     method,
     path,
     query,

@@ -554,16 +554,27 @@ test("connections that wait for nothing do not hold the drain: one never used, o
 
 test("what is in flight past its time is cut off, and says so", async () => {
   const { container, http, runtime, get, logs } = await serving();
-  const stuck = get("/stick").catch(() => "cut off");
+  const stuck = get("/stick", { headers: { "x-request-id": "stuck-1" } }).catch(() => "cut off");
   await expect.poll(() => countConnections(http)).toBe(1);
 
   expect(await ended(runtime, container, { lingerMs: 5, drainMs: 20, totalMs: 10_000 })).toBe(1);
   expect(await stuck).toBe("cut off");
   expect(logs).toContainEqual(
-    expect.objectContaining({ level: "error", msg: "shutdown.requests_cut_off", requests: ["GET /stick"] }),
+    expect.objectContaining({
+      level: "error",
+      msg: "shutdown.requests_cut_off",
+      requests: ["GET /stick"],
+      requestIds: ["stuck-1"],
+    }),
   );
   expect(logs).toContainEqual(
-    expect.objectContaining({ msg: "shutdown.completed", clean: false, exitCode: 1, cutOff: ["in-flight-drain"] }),
+    expect.objectContaining({
+      msg: "shutdown.completed",
+      clean: false,
+      exitCode: 1,
+      cutOff: ["in-flight-drain"],
+      cutOffRequestIds: ["stuck-1"],
+    }),
   );
 });
 
@@ -689,6 +700,7 @@ test("an upgraded connection that does not end is cut off with the requests in f
     expect.objectContaining({
       msg: "shutdown.requests_cut_off",
       requests: ["GET /echo (upgraded)", "GET /echo (upgraded)"],
+      requestIds: ["up1", "up1"],
       count: 2,
       upgraded: 2,
     }),

@@ -207,7 +207,7 @@ function takeOver(
     if (refusal !== undefined) return turnAway(scope, connections, socket, headers, refusal);
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
     const draining = new AbortController();
-    connection.upgraded = { path: splitTarget(message.url as string).path, draining }; // safe: a server's messages have one
+    connection.upgraded = { requestId: scope.requestId, path: splitTarget(message.url as string).path, draining }; // safe: a server's messages have one
     try {
       await upgrade(message, socket, head, draining.signal);
     } catch (error) {

@@ -122,6 +122,7 @@ function streamRequest(
     if (!isWhole) departure.abort(new DOMException("The client has gone", "AbortError"));
   });
   return {
+    requestId: "",
     method,
     path,
     query,

@@ -13,6 +13,7 @@ import {
 } from "../lifecycle/lifecycle.ts";
 import type { ShutdownTimes } from "../lifecycle/times.ts";
 import { closeListener } from "./close-listener.ts";
+import { mostNamed, type UnderWay } from "./connections.ts";
 import type { ContainerServer } from "./http-server.ts";
 import type { Workers } from "./workers.ts";
 
@@ -31,12 +32,21 @@ export interface ProcessLife {
 /** How often connections are looked at while requests finish: one may fall idle only then. */
 const sweepMs = 100;
 
+const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
+
+/** The work that was cut off, as far as lines name it. */
+interface CutOff {
+  requestIds: readonly string[];
+  messages: readonly Readonly<Record<string, string>>[];
+}
+
 /** Begins the life of a process, which starts. */
 export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
   const { log } = runtime;
   let lifecycle: Lifecycle = startingLifecycle(times, Date.now());
   let timer: NodeJS.Timeout | undefined;
   let sweep: NodeJS.Timeout | undefined;
+  const cut: CutOff = { requestIds: [], messages: [] };
   let end: (code: 0 | 1) => void = () => {};
   const ended = new Promise<0 | 1>((resolve) => {
     end = resolve;
@@ -69,7 +79,9 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       life.server?.connections.abort(new FrameworkError("timeout", "The service is shutting down"));
     },
     "cut-requests": () => {
-      log.error("shutdown.requests_cut_off", life.server?.connections.underWay() ?? { requests: [], count: 0, upgraded: 0 });
+      const underWay = life.server?.connections.underWay() ?? noRequests;
+      cut.requestIds = underWay.requestIds;
+      log.error("shutdown.requests_cut_off", { ...underWay });
       life.server?.connections.cut();
     },
     "finish-workers": () => {
@@ -77,7 +89,11 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       // Safe: it never fails; what goes wrong is logged where it does.
       void (life.workers?.finished() ?? Promise.resolve()).then(() => done("workers-stopped"));
     },
-    "cut-workers": () => log.error("shutdown.workers_cut_off"),
+    "cut-workers": () => {
+      const messages = [...runtime.consuming.values()].map(({ handler, ids }) => ({ handler, ...ids }));
+      cut.messages = messages.slice(0, mostNamed);
+      log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
+    },
     "close-resources": () => {
       // Safe: while resources close, their time is due.
       const limitMs = Math.max(0, (nextDue(lifecycle) as number) - Date.now());
@@ -85,7 +101,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
-      log.info("shutdown.completed", record(lifecycle));
+      log.info("shutdown.completed", record(lifecycle, cut));
       // Each line is out before its call returns: there is nothing to wait for.
       done("flushed");
     },
@@ -109,14 +125,18 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
 const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];
 
 /** What a shutdown came to: how long its phases took, and what was cut off. */
-function record({ entered, cutOff, exitCode, signals }: Lifecycle): Record<string, unknown> {
+function record({ entered, cutOff, exitCode, signals }: Lifecycle, { requestIds, messages }: CutOff): Record<string, unknown> {
   // Safe: every phase was entered, or there would be no record.
   const times = phases.map((phase) => entered[phase] as number);
   const phaseMs = Object.fromEntries(
     times.slice(1).map((endMs, index) => [phases[index] as ShutdownPhase, endMs - (times[index] as number)]),
   );
   const totalMs = (times.at(-1) as number) - (times[0] as number);
-  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff };
+  const cutOffWork = {
+    ...(requestIds.length > 0 ? { cutOffRequestIds: requestIds } : {}),
+    ...(messages.length > 0 ? { cutOffMessages: messages } : {}),
+  };
+  return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
 }
 
 /** What was thrown and nobody caught, for the log. */

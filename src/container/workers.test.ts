@@ -117,7 +117,10 @@ describe("the workers of a container", () => {
     life.tell({ type: "started" });
     life.tell({ type: "terminate" });
     expect(await life.ended).toBe(1);
-    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.workers_cut_off" }));
+    const [{ jobId = "none", origRequestId = "none" } = {}] = app.jobs.slice(-1);
+    const cut = [expect.objectContaining({ handler: "loads.load.carry", jobId, origRequestId })];
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.workers_cut_off", messages: cut, count: 1 }));
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }));
     held.resolve();
     await running.finished();
     expect(logs).toContainEqual(expect.objectContaining({ msg: "job.processed", handler: "loads.load.carry" }));

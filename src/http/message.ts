@@ -23,6 +23,8 @@ export interface HttpRequest {
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
   /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
   readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
+  /** Its ID, noted by the pipeline for the host, which has to name it where it is cut off. */
+  requestId?: string;
   /** Why the host cannot take the request: the pipeline answers with it. */
   readonly refusal?: PipelineError | undefined;
   /**

@@ -28,6 +28,7 @@ export type Send = (response: HttpResponse, log: Logger) => Promise<void>;
 /** Answers a request, whatever happens: the whole way from its ID to its response. */
 export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promise<void> {
   return runInScope(runtime, request, async (scope) => {
+    request.requestId = scope.requestId;
     let response: HttpResponse;
     try {
       response = await answer(scope, request, runtime.routes, (given) => given);
