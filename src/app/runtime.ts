@@ -238,6 +238,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       const askedMs = clock.now();
       const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
       resolver = createConfigResolver({ appOverrides: overrides });
+      state.resolver = resolver;
       secrets.begin(ring, askedMs);
       if (ring === undefined) warnOfSecrets();
     } catch (error) {

@@ -252,6 +252,12 @@ test("a server is ready at once while it has nothing to load", async () => {
   );
 });
 
+test("the resolver of a server says that its overrides are not loaded, as long as they are not", async () => {
+  const { resolver } = buildServer({ features: [], config: {} });
+  await expect(resolver.getWithSource("a:config:b", {} as never, "t", "u", {})).rejects.toThrow(/await server\.ready\(\)/);
+  expect(() => resolver.override("a:config:b")).toThrow(/await server\.ready\(\)/);
+});
+
 /** A feature as plain JavaScript may declare it. */
 function plainFeature(
   name: string,

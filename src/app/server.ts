@@ -1,4 +1,5 @@
 import { appOverrideProblems } from "../config/overrides.ts";
+import type { ConfigResolver } from "../config/resolver.ts";
 import { configKeyProblems } from "../config/validators.ts";
 import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
@@ -31,6 +32,15 @@ export interface Server {
    */
   ready(): Promise<void>;
   /**
+   * The resolver with the app-boot overrides that are in force, those of SSM among them; `createConfigResolver` knows only
+   * those it is given (specification 2.2).
+   *
+   * @throws Error, from its functions, before `ready()`: the overrides are not loaded yet.
+   * @example
+   * const { value, source } = await server.resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
+   */
+  readonly resolver: Pick<ConfigResolver, "getWithSource" | "override">;
+  /**
    * Names what to close at shutdown, in reverse order of registration.
    *
    * @throws Error after a host has started.
@@ -61,6 +71,8 @@ export interface ServerInternals {
   runtime: Runtime | undefined;
   /** Gets the runtime ready that was bound last. */
   ready: (() => Promise<void>) | undefined;
+  /** Of the runtime that was opened last: it knows the overrides of SSM. */
+  resolver: ConfigResolver | undefined;
 }
 
 /** Makes the handlers that a server has beside those of its features, once it is bound. */
@@ -103,6 +115,13 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
     started: false,
     runtime: undefined,
     ready: undefined,
+    resolver: undefined,
+  };
+  const resolver = (): ConfigResolver => {
+    if (state.resolver !== undefined) return state.resolver;
+    throw new Error(
+      "server.resolver: the overrides are not loaded; make a host, and await server.ready() or use it in a handler",
+    );
   };
   const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
     if (state.started)
@@ -118,6 +137,10 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
         throw new Error("ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer");
       }
     },
+    resolver: Object.freeze<Server["resolver"]>({
+      getWithSource: async (...given) => resolver().getWithSource(...given),
+      override: (id) => resolver().override(id),
+    }),
     onClose: (name: string, close: Closer) => register("onClose", state.closers, name, close),
     onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", state.checks, name, check),
     [internals]: state,

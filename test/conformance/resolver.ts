@@ -11,8 +11,9 @@ import {
   validateConfigKeyBounds,
   validateConfigKeyComputed,
 } from "keelson";
+import { startTestApp } from "keelson/testing";
 import { expect, vi } from "vitest";
-import { declareKeys, files, problemsOf, untyped } from "./fixture.ts";
+import { declareKeys, files, plans, problemsOf, untyped } from "./fixture.ts";
 import type { Row } from "./row.ts";
 
 const registryOf = (keys: Parameters<typeof declareKeys>[1]) =>
@@ -109,6 +110,7 @@ export const resolverRows: readonly Row[] = [
 
       expect(await read(files.config.pageSize, ann)).toEqual({ value: 30, source: "user-row" });
       expect(await read(files.config.pageSize, newCaller())).toEqual({ value: 20, source: "default" });
+      await sourcesOfOverrides();
     },
   },
   {
@@ -267,4 +269,23 @@ async function everySource({ newCaller, newFeatureName, put, read }: Parameters<
     found.push((await read(keys.plain, ann, { [keys.plain.id]: 3 })).source);
   }
   expect(found).toEqual(["missing", "default", "computed", "app-override", "system-row", "tenant-row", "user-row"]);
+}
+
+/** The resolver of a server knows what was set at deploy time, in the code and in SSM. */
+async function sourcesOfOverrides(): Promise<void> {
+  const { greeting, maxUploadSizeMb, pageSize } = files.config;
+  const server = buildServer({ features: [plans, files], config: { [greeting.id]: "Hi" }, ssm: { path: "/conformance" } });
+  const { resolver } = server;
+  const app = await startTestApp(server, { parameters: { "/conformance/files/max-upload-size-mb": "50" } });
+  try {
+    const { db } = await app.ctx({ id: "support", tenantId: "operators" });
+    const source = ({ id, definition }: typeof greeting | typeof pageSize) =>
+      resolver.getWithSource(id, definition, "t", "u", db);
+    expect(await source(greeting)).toEqual({ value: "Hi", source: "app-override" });
+    expect(await source(maxUploadSizeMb)).toEqual({ value: 50, source: "app-override" });
+    expect(await source(pageSize)).toEqual({ value: 20, source: "default" });
+    expect([resolver.override(maxUploadSizeMb.id), resolver.override(pageSize.id)]).toEqual([50, undefined]);
+  } finally {
+    await app.close();
+  }
 }
