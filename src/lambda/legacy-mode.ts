@@ -3,7 +3,7 @@ import { createEffects } from "../app/effects.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
 import { causeOf, onceWrite, responseOf, unclaimedRun } from "../http/perform-write.ts";
-import { authorize, fail } from "../http/pipeline.ts";
+import { authorize, fail, recognize } from "../http/pipeline.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";
 import { anonymous } from "../identity/user.ts";
@@ -76,7 +76,10 @@ async function runHttp(
   const { shape, event } = facts;
   const request = shape.request(event, facts.headers, scope);
   const refusal = refusalOfHeaders(request.headers);
-  if (refusal !== undefined) throw refusal;
+  if (refusal !== undefined) {
+    await recognize(scope, request);
+    throw refusal;
+  }
   const user = await authorize(scope, request, access);
   identify(scope, user);
   const adapters = await runtime.adapters();

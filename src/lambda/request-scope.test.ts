@@ -273,6 +273,14 @@ test("two credentials are refused before an existing handler sees them, under th
   expect(existing).not.toHaveBeenCalled();
 });
 
+test("a request that is refused before an existing handler sees it is logged with its sender", async () => {
+  const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: [] }, { now: Date.now });
+  const headers = { authorization: `Bearer ${token}`, host: "a, b" };
+  expect((await legacy(vi.fn())(event({ headers }))).statusCode).toBe(400);
+
+  expect(logs).toContainEqual(expect.objectContaining({ msg: "request.failed", tenantId: "acme", userId: "ann" }));
+});
+
 test("a run has one signal, claimed or not, in its ctx and in the ambient context", async () => {
   const existing: Handler = (_event, { keelson }) => {
     const signal = currentContext()?.signal;
