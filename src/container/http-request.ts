@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
+import { bodyTooLarge } from "../http/body.ts";
 import { emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
@@ -74,7 +75,7 @@ export function receiveBody(
   limitBytes: number,
   holder: BodyHolder,
 ): Promise<Uint8Array> {
-  if (Number(length) > limitBytes) throw tooLarge(limitBytes);
+  if (Number(length) > limitBytes) throw bodyTooLarge(limitBytes);
   return receive(body, limitBytes, holder);
 }
 
@@ -99,12 +100,8 @@ async function collect(body: Readable, limitBytes: number): Promise<Uint8Array> 
   // The message outlives a refusal: its socket still has to carry the answer.
   for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     received += chunk.byteLength;
-    if (received > limitBytes) throw tooLarge(limitBytes);
+    if (received > limitBytes) throw bodyTooLarge(limitBytes);
     chunks.push(chunk);
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
-}
-
-function tooLarge(limitBytes: number): FrameworkError {
-  return new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
 }

@@ -109,6 +109,29 @@ describe("a body", () => {
     expect(JSON.stringify(parsed)).toBe('{"body":[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]}');
   });
 
+  test("keeps its objects as JSON.parse made them where a schema reads them, unless one may be named __proto__", () => {
+    const parsed = (text: string) => parseBody("json", json, bytes(text), true);
+
+    expect(parsed('{"a":{"constructor":1}}')).toEqual({ fields: { a: { constructor: 1 } } });
+    expect(parsed('{"a":{"b":"\\u00e9"}}')).toEqual({ fields: { a: { b: "é" } } });
+    for (const name of ["__proto__", "\\u005f_proto__", "__pr\\u006Fto__"]) {
+      const body = parsed(`[{"a":{"${name}":{"polluted":1}}},[{}]]`);
+      expectPrototypeFree(body !== undefined && "body" in body ? body.body : "no body");
+    }
+  });
+
+  test.each([
+    ["levels", `${"[".repeat(65)}${"]".repeat(65)}`, "The body has more than 64 levels"],
+    ["values", `[${"0,".repeat(300_000)}0]`, "The body has more than 262144 values"],
+    [
+      "members of one object",
+      `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":0`).join()}}`,
+      "The body has an object of more than 10000 members",
+    ],
+  ])("with too many %s says how many there may be", (_, text, message) => {
+    expect(() => parseBody("json", json, bytes(text))).toThrow(message);
+  });
+
   test("of JSON that repeats a name has the last one's value, as JSON.parse decides", () => {
     expect(structuredClone(parseBody("json", json, bytes('{"a":1,"a":2}')))).toEqual({ fields: { a: 2 } });
   });

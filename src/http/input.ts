@@ -16,6 +16,8 @@ export interface InputParts {
   readonly kind: BodyKind;
   /** A GET and a HEAD have no body as far as their input goes. */
   readonly method: string;
+  /** Whether a schema is going to read it. Default `false`. */
+  readonly isChecked?: boolean;
 }
 
 /**
@@ -25,7 +27,16 @@ export interface InputParts {
  * @throws ValidationError naming each field that comes from two sources; FrameworkError for a
  * query or a body that cannot be parsed.
  */
-export function readInput({ params: input, query, contentType, bytes, form, kind, method }: InputParts): Record<string, unknown> {
+export function readInput({
+  params: input,
+  query,
+  contentType,
+  bytes,
+  form,
+  kind,
+  method,
+  isChecked,
+}: InputParts): Record<string, unknown> {
   const isBodiless = method === "GET" || method === "HEAD";
   if (query === "" && isBodiless) return input;
   const twice: FieldError[] = [];
@@ -36,7 +47,7 @@ export function readInput({ params: input, query, contentType, bytes, form, kind
     }
   };
   if (query !== "") add(parseForm(query, "query"));
-  const body = isBodiless ? undefined : form === undefined ? parseBody(kind, contentType, bytes) : { fields: form };
+  const body = isBodiless ? undefined : form === undefined ? parseBody(kind, contentType, bytes, isChecked) : { fields: form };
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
   return input;

@@ -103,7 +103,9 @@ export async function unclaimedRun<Result>(
 }
 
 /** A write that is to happen once, as its handler and its host know it. */
-export interface WantedOnce extends Pick<Performance, "user" | "input" | "deadlineMs" | "assertFits"> {
+export interface WantedOnce
+  extends Pick<Performance, "user" | "input" | "deadlineMs" | "assertFits">,
+    Partial<Pick<Performance, "given">> {
   readonly declaration: Pick<HandlerDeclaration, "name" | "replay" | "replayHeaders">;
   /** What keeps callers apart whom keelson does not know. */
   readonly anonymousAs?: string;
@@ -115,9 +117,9 @@ export interface WantedOnce extends Pick<Performance, "user" | "input" | "deadli
  * signed in can come across another's answer by its key alone.
  */
 export async function onceWrite(scope: RequestScope, wanted: WantedOnce, { by, id }: WriteId): Promise<OnceWrite> {
-  const { declaration, user, input, deadlineMs, assertFits, anonymousAs = "" } = wanted;
+  const { declaration, user, input, given, deadlineMs, assertFits, anonymousAs = "" } = wanted;
   const { runtime, log } = scope;
-  const fingerprint = fingerprintOf(declaration.name, input);
+  const fingerprint = fingerprintOf(declaration.name, input, given);
   const isKnown = user.id !== undefined;
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];

@@ -11,6 +11,8 @@ export interface Performance
     Pick<HttpRequest, "deadlineMs" | "assertFits"> {
   readonly declaration: HandlerDeclaration;
   readonly input: unknown;
+  /** What its schema was given, read again. */
+  readonly given: () => unknown;
   /** Prototype-free, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** A HEAD request. */

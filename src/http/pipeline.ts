@@ -10,6 +10,7 @@ import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { identify, nameHandler, type RequestScope, runInScope } from "../middleware/scope.ts";
 import { refusalOfHeaders } from "./ambiguous-headers.ts";
+import { bodyTooLarge } from "./body.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
 import { readInput } from "./input.ts";
@@ -41,8 +42,8 @@ export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promi
 }
 
 /**
- * Answers a request inside its scope. The order is fixed: route, body limits, authentication,
- * access, input validation, handler.
+ * Answers a request inside its scope. The order is fixed: route, declared length of the body, authentication, access,
+ * body, input validation, handler: nobody's body is read before it is known that they may send it.
  *
  * @param shape - makes the host's own answer of a response
  */
@@ -74,24 +75,18 @@ export async function answer<Answer>(
   }
   const { target: declaration, params, head } = match;
   nameHandler(scope, declaration.name);
-  // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   const limitBytes = limits?.bodyBytes ?? defaultBodyBytes;
-  let form: Record<string, unknown> | undefined;
-  let bytes: Uint8Array;
-  try {
-    form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
-    const body = form === undefined ? request.readBody(limitBytes) : noBytes;
-    bytes = body instanceof Promise ? await body : body;
-  } catch (error) {
-    return refuse(scope, request, error);
-  }
+  if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
+  // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   // Safe: boot refuses a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
   identify(scope, user);
+  const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
+  const body = form === undefined ? request.readBody(limitBytes) : noBytes;
+  const bytes = body instanceof Promise ? await body : body;
   refuseEncoded(request, bytes);
-  const accepted = acceptInput(
-    declaration,
+  const inputOf = (params: Record<string, string>) =>
     readInput({
       params,
       query: request.query,
@@ -100,12 +95,15 @@ export async function answer<Answer>(
       form,
       kind: declaration.body,
       method: request.method,
-    }),
-  );
+      isChecked: declaration.input !== undefined,
+    });
+  const accepted = acceptInput(declaration, inputOf(params));
   const input = accepted instanceof Promise ? await accepted : accepted;
   const { signal, headers, deadlineMs, assertFits } = request;
   const view = () => requestView(request, bytes);
-  const facts = { declaration, user, input, headers, head, signal, deadlineMs, assertFits, request: view };
+  // Once more from the request, for what a schema was given may have been changed by it; safe: the route matched before.
+  const given = () => inputOf((routes.match(request.method, request.path, basePath) as typeof match).params);
+  const facts = { declaration, user, input, given, headers, head, signal, deadlineMs, assertFits, request: view };
   const opened = runtime.adapters();
   const adapters = opened instanceof Promise ? await opened : opened;
   if (declaration.kind === "write") {

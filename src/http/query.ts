@@ -10,7 +10,7 @@ const maxNames = 1_000;
  */
 export function parseForm(text: string, where: "query" | "body"): Record<string, string | string[]> {
   const values: Record<string, string | string[]> = Object.create(null);
-  const pairs = text.split("&");
+  const pairs = text.split("&", maxNames + 1);
   if (pairs.length > maxNames) throw new FrameworkError("malformed_request", `The ${where} has more than ${maxNames} parameters`);
   for (const pair of pairs) {
     if (pair === "") continue;

@@ -1,4 +1,5 @@
 import { FrameworkError } from "../errors/errors.ts";
+import { bodyTooLarge } from "../http/body.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 
 /** One shape of HTTP event: how it is read as a request, and what answers it. */
@@ -71,7 +72,7 @@ export function bodyReader({ body, isBase64Encoded }: EventBody): HttpRequest["r
   return (limitBytes) => {
     if (body === undefined || body === null || body === "") return noBytes;
     const bytes = bytesOf(body, isBase64Encoded === true);
-    if (bytes.byteLength > limitBytes) throw new FrameworkError("payload_too_large", `The body is over ${limitBytes} bytes`);
+    if (bytes.byteLength > limitBytes) throw bodyTooLarge(limitBytes);
     return bytes;
   };
 }

@@ -253,7 +253,8 @@ function call(
       throw new AccessDeniedError(describeRule(access));
     }
     const accepted = await acceptInput(declaration, input ?? {});
-    const facts = { declaration, user, input: accepted, headers, head: false, signal: undefined, request: undefined };
+    const given = () => input ?? {};
+    const facts = { declaration, user, input: accepted, given, headers, head: false, signal: undefined, request: undefined };
     const adapters = await runtime.adapters();
     if (declaration.kind === "write") return bodyOf(await runWrite(scope, adapters, facts));
     const result = await runQuery(scope, adapters, facts);

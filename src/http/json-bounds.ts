@@ -1,0 +1,94 @@
+/** What a JSON text may hold: what is beyond is refused before it is parsed. */
+export interface JsonBounds {
+  /** How deep objects and lists may stand in one another. */
+  readonly depth: number;
+  /** How many commas and brackets there may be in all: about as many as values. */
+  readonly values: number;
+  /** How many members one object may have. */
+  readonly members: number;
+}
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
+/** A text with fewer commas, and with fewer brackets than levels, is not worth being looked through. */
+const fewCommas = 2_048;
+/** After an escape it is gone on by character, since the next is likely near. */
+const nearby = 24;
+
+/**
+ * Tells which bound a JSON text exceeds; `undefined` where none. A text that is no JSON may pass: parsing tells. It takes
+ * less than parsing does, whatever the text (`json-hostile` in `bench/results.json`): long strings are jumped over.
+ */
+export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
+  const { depth, values, members } = bounds;
+  const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
+  const commas = brackets > depth ? fewCommas : countUpTo(text, ",", fewCommas);
+  const isSmall = brackets <= depth && commas < Math.min(fewCommas, members) && brackets + commas <= values;
+  return isSmall ? undefined : lookThrough(text, bounds);
+}
+
+function countUpTo(text: string, character: string, most: number): number {
+  let count = 0;
+  for (let at = text.indexOf(character); at !== -1 && count <= most; at = text.indexOf(character, at + 1)) count += 1;
+  return count;
+}
+
+function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
+  const afterString = stringEnds(text);
+  /** Commas of the objects that are open, from the outside in; those of lists do not count. */
+  const members = new Float64Array(bounds.depth + 1);
+  let [depth, values] = [0, 0];
+  for (let index = 0; index < text.length; ) {
+    const character = text.charCodeAt(index);
+    index += 1;
+    if (character === quote) index = afterString(index);
+    else if (character === comma) {
+      values += 1;
+      members[depth] = (members[depth] as number) + 1; // safe, here and below: as many as levels
+      if (values > bounds.values) return "values";
+      if ((members[depth] as number) >= bounds.members) return "members";
+    } else if (character === openObject || character === openList) {
+      depth += 1;
+      values += 1;
+      if (depth > bounds.depth) return "depth";
+      if (values > bounds.values) return "values";
+      members[depth] = character === openObject ? 0 : Number.NEGATIVE_INFINITY;
+    } else if ((character === closeObject || character === closeList) && depth > 0) depth -= 1;
+  }
+  return undefined;
+}
+
+/** Gives the place behind a string, for the place behind its first quote. Places have to be asked for in their order. */
+function stringEnds(text: string): (from: number) => number {
+  const { length } = text;
+  let nextQuote = -1;
+  let nextEscape = -1;
+  return (from) => {
+    let index = from;
+    let byCharacterUntil = 0;
+    while (index < length) {
+      if (index < byCharacterUntil) {
+        const character = text.charCodeAt(index);
+        index += 1;
+        if (character === quote) return index;
+        if (character === backslash) {
+          index += 1;
+          byCharacterUntil = index + nearby;
+        }
+        continue;
+      }
+      // Each is looked for once: a text of many quotes and one far escape would be searched again and again.
+      if (nextEscape < index) nextEscape = placeOf(text, "\\", index);
+      if (nextQuote < index) nextQuote = placeOf(text, '"', index);
+      if (nextQuote <= nextEscape) return nextQuote + 1;
+      index = nextEscape;
+      byCharacterUntil = index + nearby;
+    }
+    return length;
+  };
+}
+
+function placeOf(text: string, character: string, from: number): number {
+  const place = text.indexOf(character, from);
+  return place === -1 ? text.length : place;
+}
