@@ -3,7 +3,7 @@ import type { Clock } from "../context/clock.ts";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
-import { type Identification, identify, saysWho } from "./claims.ts";
+import { type Identification, identify, parseGatewayRoles, saysWho } from "./claims.ts";
 import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";
 import type { User } from "./user.ts";
 
@@ -54,7 +54,9 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
 
   return Object.freeze({
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims, auth?.claims)) return identify(gatewayClaims, auth?.claims);
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims, auth?.claims)) {
+        return identify(gatewayClaims, auth?.claims, parseGatewayRoles);
+      }
       if (auth === undefined) return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;

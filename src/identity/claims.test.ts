@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { identify, parseRoles, saysWho } from "./claims.ts";
+import { identify, parseGatewayRoles, parseRoles, saysWho } from "./claims.ts";
 
 describe("identify", () => {
   test("makes a frozen user of the default claims", () => {
@@ -69,24 +69,54 @@ describe("parseRoles", () => {
   test.each<[unknown, string[]]>([
     [[], []],
     [
+      ["admin", "user", "admin"],
+      ["admin", "user"],
+    ],
+    ["Read-only admin", ["Read-only admin"]],
+    ["admin,user", ["admin,user"]],
+    ["[admin user]", ["[admin user]"]],
+    ['["admin"]', ['["admin"]']],
+    [" admin", [" admin"]],
+  ])("takes a token's text for one role: %o", (claim, roles) => {
+    expect(parseRoles(claim)).toEqual(roles);
+  });
+
+  test.each<[string, unknown]>([
+    ["an empty text", ""],
+    ["a number", 1],
+    ["an object", { admin: true }],
+    ["a name that is no text", ["admin", 1]],
+    ["101 names", Array.from({ length: 101 }, (_, index) => `r${index}`)],
+    ["a text of 257 characters", "a".repeat(257)],
+    ["a control character", "admin\n"],
+  ])("refuses %s of a token", (_, claim) => {
+    expect(parseRoles(claim)).toBeUndefined();
+  });
+});
+
+describe("parseGatewayRoles", () => {
+  test.each<[unknown, string[]]>([
+    ["Read-only admin", ["Read-only admin"]],
+    ["Read-only admin,auditor", ["Read-only admin", "auditor"]],
+    [[], []],
+    [
       ["admin", "user"],
       ["admin", "user"],
     ],
     [["super admin"], ["super admin"]],
     ["[admin user]", ["admin", "user"]],
-    ["[admin, user]", ["admin", "user"]],
     ["[]", []],
     ["[ ]", []],
     ["", []],
     ["admin", ["admin"]],
     ["admin,user", ["admin", "user"]],
     ["admin, user ,admin", ["admin", "user"]],
-    ["admin user", ["admin", "user"]],
+    ["admin user", ["admin user"]],
     ['["admin","super admin"]', ["admin", "super admin"]],
     ["[7]", ["7"]],
     ["administrator", ["administrator"]],
   ])("%# reads %o", (claim, roles) => {
-    expect(parseRoles(claim)).toEqual(roles);
+    expect(parseGatewayRoles(claim)).toEqual(roles);
   });
 
   test.each<[string, unknown]>([
@@ -110,7 +140,7 @@ describe("parseRoles", () => {
     ["JSON with a control character", '["admin\\u0000"]'],
     ["a tab between names", "admin\tuser"],
   ])("refuses %s", (_, claim) => {
-    expect(parseRoles(claim)).toBeUndefined();
+    expect(parseGatewayRoles(claim)).toBeUndefined();
   });
 
   test("reads the same names from every notation that a gateway uses", () => {
@@ -118,11 +148,10 @@ describe("parseRoles", () => {
     fc.assert(
       fc.property(fc.array(name, { maxLength: 20 }), (names) => {
         const expected = [...new Set(names)];
-        expect(parseRoles(names)).toEqual(expected);
-        expect(parseRoles(JSON.stringify(names))).toEqual(expected);
-        expect(parseRoles(`[${names.join(" ")}]`)).toEqual(expected);
-        expect(parseRoles(names.join(","))).toEqual(expected);
-        expect(parseRoles(names.join(" "))).toEqual(expected);
+        expect(parseGatewayRoles(names)).toEqual(expected);
+        expect(parseGatewayRoles(JSON.stringify(names))).toEqual(expected);
+        expect(parseGatewayRoles(`[${names.join(" ")}]`)).toEqual(expected);
+        expect(parseGatewayRoles(names.join(","))).toEqual(expected);
       }),
     );
   });
@@ -130,7 +159,7 @@ describe("parseRoles", () => {
   test("never throws, and gives only names that stand whole in the claim", () => {
     fc.assert(
       fc.property(fc.oneof(fc.anything(), fc.json(), fc.string({ unit: fc.constantFrom(..."[]\"', ad\\") })), (claim) => {
-        for (const role of parseRoles(claim) ?? []) {
+        for (const role of parseGatewayRoles(claim) ?? []) {
           expect(role.length).toBeGreaterThan(0);
           if (Array.isArray(claim)) expect(claim).toContain(role);
         }

@@ -15,8 +15,15 @@ const maxRolesLength = 8192;
  * Makes a `User` of claims that somebody trusted has verified: a token's, or a gateway's. User and
  * tenant are non-empty strings without control characters, at most 256 characters; a claim of
  * another kind refuses the whole set (specification 5).
+ *
+ * @param rolesOf - how whoever verified the claims writes roles: {@link parseRoles} for a token's,
+ * {@link parseGatewayRoles} for a gateway's.
  */
-export function identify(claims: Readonly<Record<string, unknown>>, names: ClaimNames = {}): Identification {
+export function identify(
+  claims: Readonly<Record<string, unknown>>,
+  names: ClaimNames = {},
+  rolesOf: (claim: unknown) => string[] | undefined = parseRoles,
+): Identification {
   const { user, tenant, roles } = withDefaults(names);
   if (!Object.hasOwn(claims, user)) return refuse(`the ${user} claim is missing`);
   const id = claims[user];
@@ -24,7 +31,7 @@ export function identify(claims: Readonly<Record<string, unknown>>, names: Claim
   if (!Object.hasOwn(claims, tenant)) return refuse(`the ${tenant} claim is missing`);
   const tenantId = claims[tenant];
   if (!isIdentifier(tenantId)) return refuse(`the ${tenant} claim is not valid`);
-  const parsed = Object.hasOwn(claims, roles) ? parseRoles(claims[roles]) : [];
+  const parsed = Object.hasOwn(claims, roles) ? rolesOf(claims[roles]) : [];
   if (parsed === undefined) return refuse(`the ${roles} claim is not valid`);
   return { user: Object.freeze({ id, tenantId, roles: Object.freeze(parsed) }) };
 }
@@ -36,20 +43,29 @@ export function saysWho(claims: Readonly<Record<string, unknown>>, names: ClaimN
 }
 
 /**
- * Parses a roles claim to a set of whole names, at most 100; `undefined` where it is none.
- *
- * | claim | roles |
- * |---|---|
- * | `["admin", "user"]`, or the same as JSON text | `admin`, `user` |
- * | `"[admin user]"`, as an HTTP API delivers an array | `admin`, `user` |
- * | `"admin,user"`, `"admin user"` | `admin`, `user` |
- *
- * A gateway's text cannot tell one role with a space in it from two: only arrays can carry such names.
+ * Reads a token's roles claim as a set of whole names, at most 100; `undefined` where it is none. A list holds a name
+ * each, a text is one name: `"Read-only admin"` is not `admin`.
  */
 export function parseRoles(claim: unknown): string[] | undefined {
-  const names = typeof claim === "string" ? splitRoles(claim) : claim;
+  const names = typeof claim === "string" ? [claim] : claim;
   if (!Array.isArray(names) || names.length > maxRoles || !names.every(isIdentifier)) return undefined;
   return [...new Set(names)];
+}
+
+/**
+ * Reads a roles claim as a gateway hands it over, which makes texts of lists:
+ *
+ * | claim | roles | from |
+ * |---|---|---|
+ * | `["admin", "user"]`, or the same as JSON text | `admin`, `user` | a Lambda authorizer |
+ * | `"[admin user]"` | `admin`, `user` | the JWT authorizer of an HTTP API |
+ * | `"admin,user"` | `admin`, `user` | the Cognito authorizer of a REST API |
+ * | `"Read-only admin"` | `Read-only admin` | any of them |
+ *
+ * Between brackets one role with a space in it cannot be told from two.
+ */
+export function parseGatewayRoles(claim: unknown): string[] | undefined {
+  return parseRoles(typeof claim === "string" ? splitRoles(claim) : claim);
 }
 
 /** Tells whether `value` can be a user, a tenant or a role; half a surrogate pair would become U+FFFD, so two of them one name. */
@@ -66,11 +82,11 @@ function refuse(problem: string): Identification {
   return { user: undefined, problem };
 }
 
-function splitRoles(text: string): readonly unknown[] | undefined {
+function splitRoles(text: string): readonly string[] | undefined {
   if (text.length > maxRolesLength) return undefined;
-  if (!text.startsWith("[") || !text.endsWith("]")) return separated(text);
   // `[7]` is the role "7" as an HTTP API delivers it, and JSON of something else: only texts count as JSON.
-  return textList(text) ?? separated(text.slice(1, -1));
+  if (text.startsWith("[") && text.endsWith("]")) return textList(text) ?? separated(text.slice(1, -1), " ");
+  return separated(text, ",");
 }
 
 function textList(text: string): string[] | undefined {
@@ -82,7 +98,11 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/** Names between commas and spaces; a bracket or a quote left over means that this is some other notation. */
-function separated(text: string): string[] | undefined {
-  return /[[\]"']/.test(text) ? undefined : text.split(/[, ]+/).filter((name) => name !== "");
+/** The names between separators; a bracket or a quote left over means that this is some other notation. */
+function separated(text: string, separator: string): string[] | undefined {
+  if (/[[\]"']/.test(text)) return undefined;
+  return text
+    .split(separator)
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
 }
