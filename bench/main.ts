@@ -7,6 +7,7 @@ import { coldResults } from "./cold.ts";
 import { configResults } from "./config.ts";
 import { drainResults } from "./drains.ts";
 import { httpResults } from "./http.ts";
+import { jsonResults } from "./json.ts";
 import type { Result } from "./measure.ts";
 import { memoryResults } from "./memory.ts";
 import { onceResults } from "./once.ts";
@@ -20,6 +21,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   configuration: configResults,
   writes: onceResults,
   wrapped: (env) => resultsOf("quiet.ts", env),
+  json: async () => jsonResults(),
   bundles: bundleResults,
   cold: coldResults,
   http: httpResults,

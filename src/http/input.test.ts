@@ -109,15 +109,15 @@ describe("a body", () => {
     expect(JSON.stringify(parsed)).toBe('{"body":[{"__proto__":{"a":[{"constructor":1}]}},[[{}]]]}');
   });
 
-  test("keeps its objects as JSON.parse made them where a schema reads them, unless one may be named __proto__", () => {
-    const parsed = (text: string) => parseBody("json", json, bytes(text), true);
+  test("keeps its objects as JSON.parse made them where a schema reads them: `__proto__` is a member like any other", () => {
+    const text = '{"a":{"__proto__":{"polluted":1},"b":[{"constructor":1}]}}';
+    const parsed = parseBody("json", json, bytes(text), true);
 
-    expect(parsed('{"a":{"constructor":1}}')).toEqual({ fields: { a: { constructor: 1 } } });
-    expect(parsed('{"a":{"b":"\\u00e9"}}')).toEqual({ fields: { a: { b: "é" } } });
-    for (const name of ["__proto__", "\\u005f_proto__", "__pr\\u006Fto__"]) {
-      const body = parsed(`[{"a":{"${name}":{"polluted":1}}},[{}]]`);
-      expectPrototypeFree(body !== undefined && "body" in body ? body.body : "no body");
-    }
+    expect(parsed).toEqual({ fields: JSON.parse(text) });
+    expect(Object.getPrototypeOf(Object.values(parsed !== undefined && "fields" in parsed ? parsed.fields : {})[0])).toBe(
+      Object.prototype,
+    );
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
   test.each([
