@@ -53,7 +53,7 @@ type Role = keyof typeof callers;
 
 /** The members of an answer that a test looks into. */
 interface AnswerBody {
-  readonly items: readonly { readonly key: string; readonly value: unknown }[];
+  readonly items: readonly { readonly key: string; readonly value: unknown; readonly version?: unknown }[];
   readonly levels: readonly Record<string, unknown>[];
   readonly fields: readonly unknown[];
   readonly next?: number;
@@ -503,4 +503,32 @@ test("in Lambda the routes answer as they do in the container", async () => {
   expect(await invoke("GET", "/config")).toMatchObject([200, { items: expect.any(Array) }]);
   expect(await invoke("DELETE", path("size"))).toMatchObject([200, { source: "default", version: 2 }]);
   vi.restoreAllMocks();
+});
+
+test("who wrote a row that all tenants share, and why, is shown to those alone who may write it", async () => {
+  const { user, admin, operator } = tenant("blind");
+  for (const key of ["quota", "open"]) {
+    const value = key === "quota" ? 30 : true;
+    const note = { value, scope: "system", reason: "incident 7" };
+    expect((await send(operator, "PUT", path(key), note)).status).toBe(200);
+    const looks = async (as: Caller) => {
+      const { levels } = (await send(as, "GET", path(key))).body;
+      const { items } = (await send(as, "GET", path(key, "/history?scope=system"))).body;
+      const row = levels.find(({ source }) => source === "system-row");
+      return [row, items.find(({ version }) => version === row?.["version"])];
+    };
+    const written = { updatedBy: "ann", reason: "incident 7" };
+
+    for (const look of await looks(operator)) expect(look).toMatchObject(written);
+    for (const as of [user, admin]) {
+      for (const look of await looks(as)) {
+        expect(look).toMatchObject({ value });
+        expect(look).not.toHaveProperty("updatedBy");
+        expect(look).not.toHaveProperty("reason");
+      }
+    }
+  }
+  expect((await send(admin, "PUT", path("quota"), { value: 31, reason: "ours" })).status).toBe(200);
+  const { levels } = (await send(user, "GET", path("quota"))).body;
+  expect(levels[0]).toMatchObject({ source: "tenant-row", updatedBy: "ann", reason: "ours" });
 });

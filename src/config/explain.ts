@@ -18,6 +18,7 @@ export interface ConfigLevel {
   readonly version?: number;
   /** ISO 8601. */
   readonly updatedAt?: string;
+  /** Of a system row for those alone who may write it, as is `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
   /** ISO 8601. */

@@ -12,7 +12,7 @@ import {
 } from "./operator-session.ts";
 import { type ConfigRow, type RowLevel, rowLevels } from "./rows.ts";
 import { isSealed } from "./sealed.ts";
-import { aimAt, aimToRead, type ConfigTarget, mayRead, ownerAt, type TargetKey } from "./target.ts";
+import { aimAt, aimToRead, type ConfigTarget, mayRead, mayWriteSystemRow, ownerAt, type TargetKey } from "./target.ts";
 
 /** The explanation of {@link explainConfig}, with its throws. */
 export async function explainKey(ctx: OperatorContext, handle: TargetKey, target: ConfigTarget): Promise<ConfigExplanation> {
@@ -23,11 +23,20 @@ export async function explainKey(ctx: OperatorContext, handle: TargetKey, target
   const levels = rowLevels(handle.definition.scope, owner);
   const rows = await readStored(session, addressesOf(handle, levels));
   const ages = levels.flatMap(({ partition }) => session.kept.ageMs(partition, handle.id) ?? []);
+  const explanation = await explained(session, handle, levels, rows);
   return {
-    ...(await explained(session, handle, levels, rows)),
+    ...explanation,
+    levels: mayWriteSystemRow(ctx.user, handle) ? explanation.levels : explanation.levels.map(withoutWriter),
     declaration: declarationView(handle.definition),
     ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
   };
+}
+
+/** A system row as those see it who may not write it: not who has, nor why. */
+function withoutWriter(level: ConfigLevel): ConfigLevel {
+  if (level.source !== "system-row") return level;
+  const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
+  return rest;
 }
 
 /**

@@ -2,7 +2,7 @@ import { ValidationError } from "../errors/errors.ts";
 import type { ConfigHistoryItem, ConfigHistoryOptions, ConfigHistoryPage, configHistory } from "./history.ts";
 import { available, noteOther, type OperatorContext, openOperatorSession } from "./operator-session.ts";
 import type { HistoryEntry } from "./store.ts";
-import { aimedLevel, aimToRead, type TargetKey } from "./target.ts";
+import { aimedLevel, aimToRead, mayWriteSystemRow, type TargetKey } from "./target.ts";
 import { isVersion } from "./writes.ts";
 
 const defaultPage = 50;
@@ -29,22 +29,24 @@ export async function historyPage(
   const entries = await available("read", () => store.history({ partition, key: id }, { before, limit: limit + 1 }));
   const page = entries.slice(0, limit);
   const last = page.at(-1);
+  const showsWriter = aim.scope !== "system" || mayWriteSystemRow(ctx.user, handle);
   return {
-    items: page.map((entry) => historyItem(definition.encrypted, entry)),
+    items: page.map((entry) => historyItem(entry, definition.encrypted, showsWriter)),
     ...(entries.length > limit && last !== undefined ? { next: last.version } : {}),
   };
 }
 
 function historyItem(
-  encrypted: boolean,
   { version, action, value, updatedAt, updatedBy, reason }: HistoryEntry,
+  encrypted: boolean,
+  showsWriter: boolean,
 ): ConfigHistoryItem {
   return {
     version,
     action,
     ...(encrypted || value === undefined ? {} : { value }),
     ...(updatedAt === undefined ? {} : { updatedAt }),
-    ...(updatedBy === undefined ? {} : { updatedBy }),
-    ...(reason === undefined ? {} : { reason }),
+    ...(updatedBy === undefined || !showsWriter ? {} : { updatedBy }),
+    ...(reason === undefined || !showsWriter ? {} : { reason }),
   };
 }

@@ -19,6 +19,7 @@ export interface ConfigHistoryItem {
   readonly value?: unknown;
   /** ISO 8601. */
   readonly updatedAt?: string;
+  /** Of a system row for those alone who may write it, as is `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
 }

@@ -114,6 +114,11 @@ export function mayRead(user: User, { definition }: TargetKey): boolean {
   return allows(definition.read, user);
 }
 
+/** Whether `user` may write the key's row that all tenants share, and so see who has written it and why. */
+export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
+  return allows(definition.write, user) && (definition.scope === "system" || allows(access.systemAdmin, user));
+}
+
 function assertReadable(user: User, key: TargetKey): void {
   if (!mayRead(user, key)) throw new NotFoundError("config key", key.id);
 }
