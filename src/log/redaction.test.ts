@@ -19,8 +19,24 @@ describe("names redacted always", () => {
     },
   );
 
+  it.each([
+    ...["apiKey", "api_key", "x-api-key", "stripeApiKey", "access_token", "accessToken", "refresh-token", "id_token"],
+    ...["clientSecret", "client_secret", "webhookSecret", "dbPassword", "newPassword", "passwd", "passphrase", "private_key"],
+    ...["secretAccessKey", "x-amz-security-token", "sessionToken", "CSRF-Token", "jwt", "credentials"],
+  ])("so is %s", (name) => {
+    expect(written({ a: { [name]: "s3cret" } })).toEqual({ a: { [name]: gone } });
+  });
+
   it("leaves other names alone, those that only contain one among them", () => {
-    const value = { tokens: 1, passwordless: true, nextToken: "x", cookies: 2 };
+    const value = {
+      tokens: 1,
+      passwordless: true,
+      nextToken: "x",
+      cookies: 2,
+      key: "k",
+      accessKeyId: "AKIA",
+      idempotencyKey: "i",
+    };
     expect(written(value)).toEqual(value);
   });
 

@@ -26,17 +26,16 @@ interface PathNode {
   isEnd: boolean;
 }
 
-/** Redacted in any case and at any depth. The last two are headers that carry what `cookie` and `authorization` do. */
+/** Redacted at any depth, in any case, with or without what joins words: `set-cookie`, `api_key`, `apiKey`. */
 const secretNames: ReadonlySet<string> = new Set([
-  "authorization",
-  "cookie",
-  "password",
-  "token",
-  "secret",
-  "set-cookie",
-  "proxy-authorization",
+  ...["authorization", "proxyauthorization", "cookie", "setcookie", "credentials", "bearer", "jwt"],
+  ...["token", "apitoken", "idtoken", "authtoken", "accesstoken", "refreshtoken", "sessiontoken", "bearertoken"],
+  ...["csrftoken", "xsrftoken", "securitytoken", "xamzsecuritytoken", "xauthtoken", "xapikey"],
+  ...["passwd", "pwd", "passphrase", "secretkey", "secretaccesskey", "signingkey", "encryptionkey", "clientassertion"],
 ]);
-const longestSecretName = "proxy-authorization".length;
+/** So are names that end so: `clientSecret`, `db_password`, `stripeApiKey`. */
+const secretEnds = ["secret", "password", "apikey", "privatekey"];
+const longestSecretName = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
 /** Names longer than this many characters are cut. */
@@ -94,5 +93,7 @@ function addPath(start: PathNode, path: string): void {
 }
 
 function isSecretName(name: unknown): boolean {
-  return typeof name === "string" && name.length <= longestSecretName && secretNames.has(name.toLowerCase());
+  if (typeof name !== "string" || name.length > longestSecretName) return false;
+  const plain = name.toLowerCase().replaceAll(/[-_.]/g, "");
+  return secretNames.has(plain) || secretEnds.some((end) => plain.endsWith(end));
 }

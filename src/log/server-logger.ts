@@ -49,7 +49,7 @@ export interface ServerLogger extends Logger {
  * unless `NO_COLOR` is set. In Lambda's JSON log format the time is there as `timestamp` as well. Levels and sampling are Powertools'; the line is ours.
  *
  * No call of the logger throws, and none loses its line: values are bounded (`textLimits`, `recordLimits`), what cannot
- * be read is marked. The values of `authorization, cookie, password, token, secret, set-cookie, proxy-authorization`
+ * be read is marked. The values of names such as `authorization`, `password`, `token`, `apiKey` and `clientSecret`
  * are redacted at any depth, in any case.
  *
  * With `powertools` that Logger prints: its level, sampling, buffering, attributes, formatter and destination apply.
