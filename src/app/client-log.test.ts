@@ -125,6 +125,17 @@ test("who sends too many waits as long as it is told, and nobody else does", asy
   expect((await send(batch, user)).status).toBe(202);
 });
 
+test("who sends too many bytes waits for them, however few the records", async () => {
+  const user = newUser();
+  const large = { level: "debug", msg: "large", data: "x".repeat(1_000_000) };
+  expect((await send(large, user)).status).toBe(202);
+  const refused = await send(large, user);
+  expect(refused).toMatchObject({ status: 429, body: { error: "too_many_requests" } });
+  expect((await send(large)).status).toBe(202);
+  app.clock.advance(Number(refused.headers.get("retry-after")) * 1000);
+  expect((await send(large, user)).status).toBe(202);
+});
+
 test("a caller that is not signed in logs nothing", async () => {
   const response = await app.fetch("/log", { method: "POST", body: { level: "info", msg: "x" } });
   expect(response.status).toBe(401);

@@ -11,6 +11,8 @@ import type { Runtime } from "./runtime.ts";
 const maxRecords = 100;
 /** Records that a user may log at once, and how many come back each second. */
 const rate = { burst: 500, perSecond: 10 };
+/** The same for the bytes of their bodies. */
+const byteRate = { burst: 1_048_576, perSecond: 16_384 };
 const levels: readonly unknown[] = ["info", "warn", "error", "debug"] satisfies readonly LogLevel[];
 
 interface ClientRecord {
@@ -21,10 +23,12 @@ interface ClientRecord {
 
 /**
  * `POST /log` (specification 4.2): logs a record of a browser, or a list of them, as the caller's. All are
- * taken or none: 202 with their number, 422 naming what does not hold, 429 where a user sends too many.
+ * taken or none: 202 with their number, 422 naming what does not hold, 429 where a user sends
+ * too many, or too many bytes.
  */
 export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDeclaration {
   const limit = createRateLimit(rate, clock);
+  const byteLimit = createRateLimit(byteRate, clock);
   return {
     kind: "write",
     feature: "keelson",
@@ -39,7 +43,9 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
     run: (ctx, input) => {
       const records = recordsOf(input);
       const { user, log } = ctx;
-      const waitSeconds = limit.take(JSON.stringify([user.tenantId, user.id]), records.length);
+      const who = JSON.stringify([user.tenantId, user.id]);
+      const bytes = Math.min(byteRate.burst, ctx.request?.rawBody.byteLength ?? 0);
+      const waitSeconds = Math.max(limit.take(who, records.length), byteLimit.take(who, bytes));
       if (waitSeconds > 0) {
         throw new FrameworkError("too_many_requests", "Too many log records; send them later", {
           headers: { "retry-after": String(waitSeconds) },

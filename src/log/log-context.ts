@@ -9,6 +9,8 @@ export interface RecordRules {
   readonly redaction: Redaction;
   /** Names of what stands in a record beside context and data, hence what these cannot overwrite. */
   readonly reserved: ReadonlySet<string>;
+  /** Names beside these that data cannot overwrite, but the context may. Default: none. */
+  readonly isTaken?: (name: string) => boolean;
   /** A name with the quotes around it, `:` and the quote of a text after it; `undefined` where a plain text may not follow. */
   readonly plainMember: (name: string) => PlainMember | undefined;
 }

@@ -70,7 +70,7 @@ function errorField(error: Error, { names }: Fields): Fields {
 function dataText({ source, names }: Fields, walk: Walk, context: LogContext, rules: RecordRules): string {
   if (names.length === 0) return "";
   walk.within.push(source);
-  const isTaken = (name: string) => rules.reserved.has(name) || context.has(name);
+  const isTaken = (name: string) => rules.reserved.has(name) || context.has(name) || rules.isTaken?.(name) === true;
   const text = membersText(source, names, walk, walk.redaction.root, renaming("data", names, isTaken));
   walk.within.pop();
   return text === "" ? "" : `,${text}`;

@@ -46,6 +46,35 @@ describe("an own Powertools Logger", () => {
     expect(records()[0]).toHaveProperty("timestamp");
   });
 
+  it("keeps what it says of the function and its persistent attributes: data of these names is renamed", () => {
+    const { powertools, log } = logger({ persistentKeys: { team: "storage" } });
+    powertools.addContext({
+      functionName: "orders",
+      awsRequestId: "aws-1",
+      memoryLimitInMB: "128",
+      invokedFunctionArn: "arn",
+    } as never);
+    const forged = { function_name: "forged", xray_trace_id: "forged", cold_start: "forged", function_request_id: "forged" };
+    log.child({ requestId: "r1" }).info("forged", { ...forged, team: "forged", tenant_id: "forged", free: 1 });
+    powertools.appendPersistentKeys({ later: "kept" });
+    log.info("later", { later: "forged", data_later: 2 });
+    expect(records()).toMatchObject([
+      {
+        function_name: "orders",
+        function_request_id: "aws-1",
+        team: "storage",
+        free: 1,
+        data_function_name: "forged",
+        data_xray_trace_id: "forged",
+        data_cold_start: "forged",
+        data_team: "forged",
+        data_tenant_id: "forged",
+      },
+      { later: "kept", data_later: 2, data_data_later: "forged" },
+    ]);
+    expect(records()[0]?.["xray_trace_id"]).toBeUndefined();
+  });
+
   it("decides the level, which may change", () => {
     const { powertools, log } = logger({ logLevel: "ERROR" });
     log.warn("hidden");

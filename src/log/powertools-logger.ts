@@ -12,16 +12,10 @@ export type PowertoolsLogger = {
   getPersistentLogAttributes(): Record<string, unknown>;
 } & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
 
-/** Names that Powertools writes itself and drops, with a warning, from attributes; the last two it drops without one. */
+/** Names that Powertools writes itself: it drops those of the first line from attributes, and takes those of the second for its own. */
 const reservedByPowertools: ReadonlySet<string> = new Set([
-  "level",
-  "message",
-  "msg",
-  "sampling_rate",
-  "service",
-  "timestamp",
-  "__proto__",
-  "constructor",
+  ...["level", "message", "msg", "sampling_rate", "service", "timestamp", "__proto__", "constructor"],
+  ...["cold_start", "function_arn", "function_memory_size", "function_name", "function_request_id", "tenant_id", "xray_trace_id"],
 ]);
 
 /**
@@ -36,7 +30,8 @@ export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: R
     try {
       // A line below its level may still go into its buffer, which exists only within an X-Ray trace.
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
-      const fields = recordFields(context, msg, data, rules);
+      const own = powertools.getPersistentLogAttributes();
+      const fields = recordFields(context, msg, data, { ...rules, isTaken: (name) => Object.hasOwn(own, name) });
       powertools[level](String(fields["msg"]), fields);
     } catch {
       otherwise(level, context, msg, data);
