@@ -1,13 +1,13 @@
 import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
-import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
+import { type AuthOptions, authProblems, takesForeignTokens } from "../identity/auth-options.ts";
 import { defaultTimes, leastRestMs } from "../lifecycle/times.ts";
 import type { LogLevel } from "../log/logger.ts";
 import type { PowertoolsLogger } from "../log/server-logger.ts";
 import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 import type { DeliveryOptions } from "./built-in-channels.ts";
-import type { Environment } from "./environment.ts";
+import { type Environment, environmentOf } from "./environment.ts";
 import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
 
@@ -165,7 +165,15 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
       Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= 300_000 ? undefined : "1 to 300,000 milliseconds",
   });
   if (options?.auth !== undefined) {
-    problems.push(...authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));
+    const wrong = authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
+    problems.push(...wrong);
+    const isProduction = (options.environment ?? environmentOf(process.env)) === "production";
+    if (wrong.length === 0 && isProduction && takesForeignTokens(options.auth)) {
+      const message = "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count";
+      problems.push(
+        serverProblem("auth", "foreign-tokens", message, "set the audience of this application, or at least the issuer"),
+      );
+    }
   }
   if (options?.cors !== undefined) {
     problems.push(...corsProblems(options.cors).map(({ rule, message, fix }) => serverProblem("cors", rule, message, fix)));

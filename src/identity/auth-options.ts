@@ -16,9 +16,9 @@ export interface AuthOptions {
   readonly jwks?: string;
   /** At least 32 bytes, shared with whoever issues tokens; they are signed with HS256. */
   readonly secret?: string;
-  /** The only accepted `iss`. Default: not checked. */
+  /** The only accepted `iss`. Default: not checked; in production a key set needs it, or `audience`. */
   readonly issuer?: string;
-  /** The accepted `aud`, any of them. Default: not checked. */
+  /** The accepted `aud`, any of them: whom a token was issued for. Default: not checked. */
   readonly audience?: string | readonly string[];
   /** Where a token says who the caller is. */
   readonly claims?: ClaimNames;
@@ -49,6 +49,14 @@ export function authProblems(options: unknown): AuthProblem[] {
   } catch {
     return [problem("auth", "unreadable", "auth cannot be read, one of its members throws", "pass a plain object")];
   }
+}
+
+/**
+ * Whether tokens of other applications would be taken: a key set is an issuer's, who may issue to many. A secret is
+ * shared with one.
+ */
+export function takesForeignTokens({ jwks, issuer, audience }: AuthOptions): boolean {
+  return jwks !== undefined && issuer === undefined && audience === undefined;
 }
 
 function sourceProblems({ jwks, secret }: Record<string, unknown>): AuthProblem[] {
