@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -29,6 +29,43 @@ async function deadPid(): Promise<number> {
   await once(child, "exit");
   return child.pid ?? Number.NaN;
 }
+
+const modeOf = () => statSync(directory).mode & 0o777;
+
+test.runIf(process.platform !== "win32").each([
+  ["is empty", []],
+  ["keeps the development's secret", ["development-secret"]],
+  ["was somebody's before", ["holder.json", "db"]],
+])("a directory that is open to others and %s is closed", (_, names) => {
+  for (const name of names) writeFileSync(join(directory, name), "{}");
+  chmodSync(directory, 0o755);
+  createDataDirectory(directory);
+  expect(modeOf()).toBe(0o700);
+});
+
+test.runIf(process.platform !== "win32")(
+  "one that is open to others and holds other things is refused, and left as it is",
+  () => {
+    writeFileSync(join(directory, "thesis.txt"), "");
+    chmodSync(directory, 0o770);
+    expect(() => createDataDirectory(directory)).toThrow(
+      `The data directory ${directory} can be read by others (mode 770) and holds other files: it keeps secrets; name another by KEELSON_DIRECTORY`,
+    );
+    expect(modeOf()).toBe(0o770);
+  },
+);
+
+test("one of another user is refused, and a machine without users has none", () => {
+  const { getuid } = process;
+  try {
+    process.getuid = () => statSync(directory).uid + 1;
+    expect(() => createDataDirectory(directory)).toThrow(`The data directory ${directory} belongs to another user`);
+    Object.assign(process, { getuid: undefined });
+    createDataDirectory(directory);
+  } finally {
+    Object.assign(process, { getuid });
+  }
+});
 
 test("who opens a directory is written down in it", async () => {
   expect(await openExclusively(directory, here, async () => "opened")).toBe("opened");

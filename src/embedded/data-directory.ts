@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -9,15 +9,39 @@ export interface DirectoryHolder {
   readonly parentPid: number;
 }
 
-/** Creates a data directory that only its owner can read and that git leaves alone. */
+/**
+ * Creates a data directory that only its owner can read and that git leaves alone. One that is there and open to others is
+ * closed, where it is empty or a data directory.
+ *
+ * @throws Error where it belongs to somebody else, or is open to others and holds something else: that is not ours to close.
+ */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  closeToOthers(directory);
   try {
     writeFileSync(join(directory, ".gitignore"), "*\n", { flag: "wx" });
   } catch (error) {
     if (!hasCode(error, "EEXIST")) throw error;
   }
 }
+
+function closeToOthers(directory: string): void {
+  const { uid, mode } = statSync(directory);
+  const self = process.getuid?.();
+  if (self === undefined) return; // Windows has neither owners nor modes of this kind
+  const refuse = (why: string) =>
+    new Error(`The data directory ${resolve(directory)} ${why}: it keeps secrets; name another by KEELSON_DIRECTORY`);
+  if (uid !== self) throw refuse("belongs to another user");
+  if ((mode & 0o077) === 0) return;
+  const names = readdirSync(directory);
+  if (names.length > 0 && !names.some((name) => ownNames.includes(name))) {
+    throw refuse(`can be read by others (mode ${(mode & 0o777).toString(8)}) and holds other files`);
+  }
+  chmodSync(directory, 0o700);
+}
+
+/** What is found in a data directory alone. */
+const ownNames = ["development-secret", "holder.json"];
 
 /**
  * Opens a directory's database for this process alone. The lock is LevelDB's own: the operating
