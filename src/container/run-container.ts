@@ -9,6 +9,7 @@ import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../lifecycle/times.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
+import { createServerLogger } from "../log/server-logger.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { checkHttpOptions, type HttpServerOptions } from "./http-options.ts";
 import { createHttpServer } from "./http-server.ts";
@@ -64,7 +65,8 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     // What a client would be told says less than why.
     const reason = error instanceof FrameworkError ? (error.cause ?? error) : error;
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
-    const report = runtime?.log ?? createRuntime(server, { variables, openAdapters: () => Promise.reject(error) }).log;
+    const { environment } = state;
+    const report = runtime?.log ?? createServerLogger({ ...state.options.log, environment, env: variables });
     const { error: _code, status: _status, ...reasons } = log.data;
     report.error("server.start_failed", reasons);
     await runtime?.close().catch(() => {});
