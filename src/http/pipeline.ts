@@ -182,6 +182,7 @@ export function finish(
 ): Record<string, string> {
   const { cors } = scope.runtime.server.options;
   headers["x-request-id"] = scope.requestId;
+  headers["x-content-type-options"] ??= "nosniff";
   if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
   return headers;
 }
