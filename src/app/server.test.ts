@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { createTenantConfig } from "../config/declaration.ts";
 import { BootError } from "../errors/boot.ts";
 import { access } from "../identity/access.ts";
+import type { AuthOptions } from "../identity/auth-options.ts";
 import { defineFeature } from "./feature.ts";
 import type { ServerOptions } from "./options.ts";
 import { createRegistry } from "./registry.ts";
@@ -295,4 +296,30 @@ test("the phases of a shutdown have to fit into its total", () => {
   expect(rules({ lingerMs: 0, drainMs: 0, totalMs: 999 })).toEqual(["shutdown.totalMs shutdown-total"]);
   buildServer({ features: [], shutdown: { drainMs: 36_000 } });
   buildServer({ features: [], shutdown: {} });
+});
+
+test("in production a key set without issuer and audience is refused: its issuer's tokens for others would count", () => {
+  const jwks = "https://id.example.com/keys";
+  const problemsOf = (auth: AuthOptions, environment: "production" | "development" = "production") => {
+    try {
+      buildServer({ features: [], auth, environment });
+      return [];
+    } catch (error) {
+      return (error as BootError).problems;
+    }
+  };
+
+  expect(problemsOf({ jwks })).toEqual([
+    {
+      feature: "",
+      key: "auth",
+      rule: "foreign-tokens",
+      message: "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count",
+      fix: "set the audience of this application, or at least the issuer",
+    },
+  ]);
+  expect(problemsOf({ jwks, audience: "files-api" })).toEqual([]);
+  expect(problemsOf({ jwks, issuer: "https://id.example.com/" })).toEqual([]);
+  expect(problemsOf({ secret: "s".repeat(32) })).toEqual([]);
+  expect(problemsOf({ jwks }, "development")).toEqual([]);
 });

@@ -886,3 +886,12 @@ test("resources close last first; one that throws or hangs is named and does not
 function countConnections(http: HttpServer): Promise<number> {
   return new Promise((resolve) => http.getConnections((_error, count) => resolve(count)));
 }
+
+test("no answer's type is guessed: a handler's, an error's, a refused connection's", async () => {
+  const { get, port } = await serving();
+
+  for (const path of ["/text", "/nowhere"]) {
+    expect((await get(path)).headers.get("x-content-type-options")).toBe("nosniff");
+  }
+  expect(await exchange(port, "GARBAGE\r\n\r\n")).toMatch(/x-content-type-options: nosniff/);
+});

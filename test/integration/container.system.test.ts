@@ -219,6 +219,16 @@ test.each([
   await expect(start(env)).rejects.toThrow(/exited with 1/);
 });
 
+test("a secret that is too short stops the start with exit code 1 and one line, which says what to do", async () => {
+  const failure = String(await start({ KEELSON_AUTH_SECRET: "hunter2" }).catch((error: unknown) => error));
+
+  // Nothing but one record: no stack of Node's.
+  expect(failure).toMatch(/it exited with 1 before it started: {2}\[\{[^{}]*\}\]$/);
+  expect(failure).toContain('"msg":"server.start_failed"');
+  expect(failure).toContain("below the minimum of 32; set a string of at least 32 random bytes");
+  expect(failure).not.toContain("hunter2");
+});
+
 test("parameters that are not valid stop the start with exit code 1 and are named all at once, and mended it starts", async () => {
   const directory = mkdtempSync(join(tmpdir(), "keelson-container-ssm-"));
   const env = { KEELSON_DIRECTORY: directory, SSM_PATH: "/app" };
