@@ -8,13 +8,13 @@ test.each([
   ["nobody", {}],
   ["a tenant", { tenantId: "acme" }],
   ["a user of a tenant", { tenantId: "acme", userId: "ann" }],
-  ["names as long as they may be", { tenantId: "t".repeat(1_024), userId: "u".repeat(1_024) }],
+  ["names as long as they may be", { tenantId: "t".repeat(256), userId: "u".repeat(256) }],
   ["names in any script", { tenantId: "Bäckerei 東京 🥐", userId: "-" }],
 ])("the cause of a message of %s is read", (_whose, whose) => {
   expect(causeOf({ ...ids, ...whose, more: 1 })).toEqual({ ...ids, ...whose });
 });
 
-const name = "is not a text of 1 to 1024 characters";
+const name = "is not a text of 1 to 256 characters without control characters";
 
 test.each<[string, Record<string, unknown>, string]>([
   ["no cause", { causedBy: undefined }, "causedBy is not an ID"],
@@ -24,10 +24,12 @@ test.each<[string, Record<string, unknown>, string]>([
   ["a tenant that is null", { tenantId: null }, `tenantId ${name}`],
   ["a tenant without text", { tenantId: "" }, `tenantId ${name}`],
   ["a tenant that is an object", { tenantId: {} }, `tenantId ${name}`],
-  ["a tenant that is too long", { tenantId: "t".repeat(1_025) }, `tenantId ${name}`],
+  ["a tenant that is too long", { tenantId: "t".repeat(257) }, `tenantId ${name}`],
   ["a user that is null", { tenantId: "acme", userId: null }, `userId ${name}`],
   ["a user without text", { tenantId: "acme", userId: "" }, `userId ${name}`],
-  ["a user that is too long", { tenantId: "acme", userId: "u".repeat(1_025) }, `userId ${name}`],
+  ["a user that is too long", { tenantId: "acme", userId: "u".repeat(257) }, `userId ${name}`],
+  ["a tenant with a line break", { tenantId: "acme\n" }, `tenantId ${name}`],
+  ["a user with an escape of the terminal", { tenantId: "acme", userId: "\u001b[31mann" }, `userId ${name}`],
   ["a user without a tenant", { userId: "ann" }, "userId comes without a tenantId"],
 ])("a message with %s is refused for good", (_what, members, message) => {
   expect(() => causeOf({ ...ids, ...members })).toThrow(new PermanentError(message));

@@ -1,4 +1,5 @@
 import { PermanentError } from "../errors/permanent-error.ts";
+import { isIdentifier, maxNameLength } from "../identity/claims.ts";
 
 /** Whose a message is, and what led to it: what every event and every job carries. */
 export interface Cause {
@@ -11,9 +12,6 @@ export interface Cause {
   /** The user of the cause; `undefined` where nobody was signed in. */
   readonly userId?: string | undefined;
 }
-
-/** The longest tenant or user ID. */
-const longestName = 1_024;
 
 /** Reads what came over a queue as an object. @throws PermanentError where it is none. */
 export function objectOf(text: string, what: string): Readonly<Record<string, unknown>> {
@@ -47,9 +45,10 @@ export function idOf(message: Readonly<Record<string, unknown>>, member: string)
   throw new PermanentError(`${member} is not an ID`);
 }
 
+/** A user or tenant, by the rule that tokens are held to. */
 function nameOf(message: Readonly<Record<string, unknown>>, member: string): string | undefined {
   const value = message[member];
   if (value === undefined) return undefined;
-  if (typeof value === "string" && value.length > 0 && value.length <= longestName && value.isWellFormed()) return value;
-  throw new PermanentError(`${member} is not a text of 1 to ${longestName} characters`);
+  if (isIdentifier(value)) return value;
+  throw new PermanentError(`${member} is not a text of 1 to ${maxNameLength} characters without control characters`);
 }

@@ -7,7 +7,8 @@ import type { User } from "./user.ts";
  */
 export type Identification = { readonly user: User } | { readonly user: undefined; readonly problem: string | undefined };
 
-const maxNameLength = 256;
+/** The longest user, tenant or role. */
+export const maxNameLength = 256;
 const maxRoles = 100;
 const maxRolesLength = 8192;
 
