@@ -3,11 +3,12 @@ import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { dynamoConfigStore } from "../aws/config-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import type { KeyRingParameter, StoredKeyRing } from "../aws/key-ring-parameter.ts";
-import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText } from "../config/key-ring.ts";
+import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText, pruned, retiredKey } from "../config/key-ring.ts";
 import { rotateRows } from "../config/rotation.ts";
 import { createRowCipher } from "../config/row-value.ts";
 import { createSecrets } from "../config/secrets.ts";
 import type { ConfigStore } from "../config/store.ts";
+import type { Clock } from "../context/clock.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** One call of `keelson key-ring`. */
@@ -38,8 +39,11 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
     },
     add: async (call, stored, { clock, print }) => {
       const name = call.key ?? today(clock.now());
-      const { active } = await change(call, stored, (ring) => {
+      const { active } = await change(call, stored, clock, (ring) => {
         if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; say --key with another name`);
+        if (Object.hasOwn(ring.retired ?? {}, name)) {
+          throw new Error(`the ring had a key ${name}, which still verifies messages; say --key with another name`);
+        }
         return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
       });
       print(`${call.parameter}: added the key ${name}; ${active} still seals`);
@@ -47,7 +51,7 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
     activate: async (call, stored, context) => {
       const name = ownKey((await readRing(call, stored)).ring, call);
       await untilKnown(call, stored, context);
-      await change(call, stored, (ring) => ({ ...ring, active: ownKey(ring, call) }));
+      await change(call, stored, context.clock, (ring) => ({ ...ring, active: ownKey(ring, call) }));
       context.print(`${call.parameter}: the key ${name} seals from now on`);
     },
     rotate: async (call, stored, context) => {
@@ -90,17 +94,30 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         if (uses > 0) throw new Error(`${uses} secrets of ${table} are sealed with ${call.key}; say rotate first`);
         context.print(`${table}: no secret is sealed with ${call.key}`);
       });
-      await change(call, stored, (now) => {
+      const { retired } = await change(call, stored, context.clock, (now) => {
         const name = ownKey(now, call);
         assertRetired(now, name);
-        const { [name]: _removed, ...keys } = now.keys;
-        return { ...now, keys };
+        const { [name]: secret, ...keys } = now.keys;
+        // Safe: the ring has it, as was just asked. Messages that it has signed may lie in a queue for a while.
+        return { ...now, keys, retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) } };
       });
-      context.print(`${call.parameter}: removed the key ${call.key}`);
+      const until = retired?.[String(call.key)]?.until;
+      context.print(`${call.parameter}: removed the key ${call.key}; what it has signed is taken until ${until}`);
     },
-    list: async (call, stored, { print }) => {
-      const { active, keys } = (await readRing(call, stored)).ring;
+    forget: async (call, stored, { clock, print }) => {
+      await change(call, stored, clock, (ring) => {
+        const name = String(call.key);
+        const { retired = {} } = ring;
+        if (!Object.hasOwn(retired, name)) throw new Error(`the ring has no removed key ${name}`);
+        const { [name]: _forgotten, ...left } = retired;
+        return { ...ring, retired: left };
+      });
+      print(`${call.parameter}: messages that ${call.key} has signed are not taken any more, within five minutes`);
+    },
+    list: async (call, stored, { clock, print }) => {
+      const { active, keys, retired = {} } = pruned((await readRing(call, stored)).ring, clock.now());
       for (const name of Object.keys(keys)) print(name === active ? `${name} (active)` : name);
+      for (const [name, { until }] of Object.entries(retired)) print(`${name} (removed; verifies messages until ${until})`);
     },
   } satisfies Record<string, KeyRingAction>),
 );
@@ -116,9 +133,14 @@ async function readRing(
 }
 
 /** Changes the ring as it is now. SSM has no conditional write: that somebody else wrote in between is found out, and said. */
-async function change(call: KeyRingCall, stored: KeyRingParameter, to: (ring: KeyRingText) => KeyRingText): Promise<KeyRingText> {
+async function change(
+  call: KeyRingCall,
+  stored: KeyRingParameter,
+  clock: Clock,
+  to: (ring: KeyRingText) => KeyRingText,
+): Promise<KeyRingText> {
   const { ring, version } = await readRing(call, stored);
-  const changed = to(ring);
+  const changed = to(pruned(ring, clock.now()));
   if ((await stored.replace(checked(changed))) === version + 1) return changed;
   throw new Error(
     `somebody else has changed ${call.parameter} at the same moment, and what they did was overwritten: compare its last versions in SSM, and repair it`,

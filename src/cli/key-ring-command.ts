@@ -15,7 +15,9 @@ Actions, in the order of a rotation:
   add                         adds a key, which only opens until it is activated
   activate --key <name>       lets a key seal from now on
   rotate                      seals all stored secrets anew with the active key
-  remove --key <name>         removes a key, if no secret in the tables needs it
+  remove --key <name>         removes a key, if no secret in the tables needs it; what is left of
+                              it verifies the messages that it has signed, for 14 days
+  forget --key <name>         takes that away, too: for a key that has leaked
   list                        prints the names of the keys
 
 activate and rotate wait up to 15 s, until running servers know of the last change; remove takes
@@ -75,7 +77,7 @@ function parseCall(args: readonly string[]): (KeyRingCall & { readonly action: K
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
   if (!values.parameter) throw new UsageError("--parameter is missing; say --parameter <name>");
-  if (["activate", "remove"].includes(name) && !values.key) throw new UsageError("--key is missing; say --key <name>");
+  if (["activate", "remove", "forget"].includes(name) && !values.key) throw new UsageError("--key is missing; say --key <name>");
   const wrong = values.prefix.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
   if (wrong !== undefined) throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
   return {

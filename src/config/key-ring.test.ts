@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { developmentKeyRing, newRingKey, parseKeyRing } from "./key-ring.ts";
+import { developmentKeyRing, newRingKey, parseKeyRing, parseKeyRingText, proofKey, pruned, retiredKey } from "./key-ring.ts";
 
 const [old, young] = [newRingKey(), newRingKey()];
 const ring = (value: unknown) => JSON.stringify(value);
@@ -16,6 +16,51 @@ test("a ring that is printed shows no key", () => {
   const printed = inspect(parseKeyRing(ring({ active: "a", keys: { a: old } })), { depth: 9, showHidden: true });
   expect(printed).not.toContain(old);
   expect(printed).not.toContain(Buffer.from(old, "base64").toString("hex").slice(0, 8));
+});
+
+const dayMs = 24 * 60 * 60 * 1000;
+
+test("a key that was removed verifies what it has signed for fourteen days, and is nowhere in the ring", () => {
+  const nowMs = Date.parse("2026-11-22T00:00:00Z");
+  const retired = retiredKey(old, nowMs);
+  const text = ring({ active: "2026", keys: { "2026": young }, retired: { "2025": retired } });
+  const { keys, retired: read } = parseKeyRing(text);
+  const before = parseKeyRing(ring({ active: "2025", keys: { "2025": old } })).keys.get("2025");
+  expect(read?.get("2025")?.proof.export()).toEqual(before && proofKey(before).export());
+  expect(read?.get("2025")?.untilMs).toBe(nowMs + 14 * dayMs);
+  expect([...keys.keys()]).toEqual(["2026"]);
+  expect(text).not.toContain(old.slice(0, 12));
+  expect(text).not.toContain(Buffer.from(old, "base64").toString("hex").slice(0, 12));
+});
+
+test("retired keys that verify nothing any more are left out when the ring is changed, and the others stay", () => {
+  const [gone, left] = [retiredKey(old, 0), retiredKey(old, dayMs)];
+  const whole = parseKeyRingText(ring({ active: "a", keys: { a: young }, retired: { gone, left } }));
+  expect(pruned(whole, 14 * dayMs - 1)).toEqual(whole);
+  expect(pruned(whole, 14 * dayMs)).toEqual({ active: "a", keys: { a: young }, retired: { left } });
+  expect(pruned(whole, 15 * dayMs)).toEqual({ active: "a", keys: { a: young } });
+});
+
+test.each([
+  ["retired keys that are a list", [], "`retired` of the key ring is not an object"],
+  ["a retired key that is a text", { b: old }, "the retired key b"],
+  ["a retired key without an end", { b: { proof: old } }, "the retired key b"],
+  ["a retired key whose end is no time", { b: { proof: old, until: "soon" } }, "the retired key b"],
+  ["a retired key that is too short", { b: { proof: old.slice(0, 20), until: "2026-11-22T00:00:00Z" } }, "the retired key b"],
+  ["a key where the name of a retired one should be", { [old]: {} }, "a name in the key ring"],
+])("%s is refused without showing anything of it", (_case, retired, reason) => {
+  const parse = () => parseKeyRing(ring({ active: "a", keys: { a: old }, retired }));
+  expect(parse).toThrow(TypeError);
+  expect(parse).toThrow(reason);
+  expect(parse).not.toThrow(old.slice(0, 12));
+});
+
+test("the key that signs messages is another than the one that seals, of its own for each key of the ring", () => {
+  const [one, other] = [old, young].map((secret) => {
+    const key = parseKeyRing(ring({ active: "a", keys: { a: secret } })).keys.get("a");
+    return (key && proofKey(key).export().toString("base64")) ?? "";
+  });
+  expect(new Set([one, other, old, young]).size).toBe(4);
 });
 
 test.each([

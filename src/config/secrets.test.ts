@@ -129,3 +129,60 @@ test("a ring that cannot change is never asked for", async () => {
   await secrets.refresh();
   expect(secrets.prepare("k2")).toBeUndefined();
 });
+
+const minute = 60_000;
+
+test("for messages a ring may be five minutes old, and is then read again by one of those who ask", async () => {
+  const { secrets, seen } = over(k1, { ring: both });
+  seen.nowMs += 5 * minute - 1;
+  expect(await secrets.recent()).toEqual({ ring: k1, isStale: false });
+  expect(seen.reads).toBe(0);
+  seen.nowMs += 1;
+  const [first, second] = await Promise.all([secrets.recent(), secrets.recent("k1")]);
+  expect(first).toEqual({ ring: both, isStale: false });
+  // It has its key, and does not wait for what another has begun.
+  expect(second.ring).toBe(k1);
+  expect(await secrets.recent()).toEqual({ ring: both, isStale: false });
+  expect(seen.reads).toBe(1);
+});
+
+test("for a message whose key the ring has not it is read again, at most every ten seconds, and who needs it waits", async () => {
+  const { secrets, seen, stored } = over(k1, { ring: k1 });
+  expect((await secrets.recent("k2")).ring).toBe(k1);
+  expect(seen.reads).toBe(0);
+  seen.nowMs += 10_000;
+  stored.ring = both;
+  const found = await Promise.all([secrets.recent("k2"), secrets.recent("k2")]);
+  expect(found.map(({ ring }) => ring)).toEqual([both, both]);
+  expect(seen.reads).toBe(1);
+});
+
+test("a retired key is known: the ring is not read again for it", async () => {
+  const retired = { k0: { proof: keys.k2, until: "2026-11-22T00:00:00Z" } };
+  const { secrets, seen } = over(parseKeyRing(JSON.stringify({ active: "k1", keys: { k1: keys.k1 }, retired })));
+  seen.nowMs += 10_000;
+  await secrets.recent("k0");
+  expect(seen.reads).toBe(0);
+});
+
+test("a ring that cannot be read stays as it was for messages, says that it is stale, and is asked for every ten seconds", async () => {
+  const { secrets, seen, stored } = over(k1);
+  seen.nowMs += 5 * minute;
+  expect(await secrets.recent()).toEqual({ ring: k1, isStale: true });
+  seen.nowMs += 9_999;
+  expect(await secrets.recent("k2")).toEqual({ ring: k1, isStale: true });
+  expect(seen.reads).toBe(1);
+  seen.nowMs += 1;
+  stored.ring = both;
+  expect(await secrets.recent("k2")).toEqual({ ring: both, isStale: false });
+});
+
+test("a ring that cannot change, or is not there, is as it is for messages", async () => {
+  const fixed = createSecrets({ clock: { now: () => 1_000_000 } });
+  fixed.begin(k1, 0);
+  expect(await fixed.recent("k2")).toEqual({ ring: k1, isStale: false });
+  const { secrets, seen } = over(undefined);
+  seen.nowMs += 5 * minute;
+  expect(await secrets.recent("k2")).toEqual({ ring: undefined, isStale: false });
+  expect(seen.reads).toBe(0);
+});

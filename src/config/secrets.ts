@@ -27,6 +27,19 @@ export interface Secrets {
    * to wait for. Waits 2 s at most, and never fails: `open` tells what is still locked.
    */
   prepare(key: string): Promise<void> | undefined;
+  /**
+   * The ring, for what is done often and with any key that it has: read again where it is older than five minutes, or has not
+   * the key `name`, at most every 10 s. Waits 2 s at most, and never fails: a ring that cannot be read stays as it was.
+   */
+  recent(name?: string): Promise<RecentRing>;
+}
+
+/** The ring as it is known. */
+export interface RecentRing {
+  /** `undefined` where there is none. */
+  readonly ring: KeyRing | undefined;
+  /** Whether it could not be read again: a key that it has not may be one that was added since. */
+  readonly isStale: boolean;
 }
 
 /** What a process's secrets are made of. */
@@ -42,6 +55,8 @@ export interface SecretsOptions {
 const reloadMs = 10_000;
 /** After how long a write tries again where the ring could not be read. */
 const retryMs = 1_000;
+/** How old a ring may be for messages: less than the five minutes that have to be between activating a key and removing another. */
+const recentMs = 300_000;
 /** How long a read waits for the ring. */
 const patienceMs = 2_000;
 
@@ -128,6 +143,14 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       if (ring === undefined || load === undefined || known.has(name)) return undefined;
       if (loading === undefined && !isOver(endedMs, reloadMs)) return undefined;
       return withPatience(reload());
+    },
+    recent: async (name) => {
+      const isUnknown = name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
+      if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
+        // Whoever has the key does not wait for a reading that another has begun.
+        if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown) await withPatience(reload());
+      }
+      return { ring, isStale: failure !== undefined || loading !== undefined };
     },
   };
 }
