@@ -3,7 +3,7 @@ export type { Environment } from "./app/environment.ts";
 export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./app/feature.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handler.ts";
 export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./app/message-handlers.ts";
-export type { ServerOptions } from "./app/options.ts";
+export type { MessageProof, ServerOptions } from "./app/options.ts";
 export { createRegistry, type Registry } from "./app/registry.ts";
 export type { Closer, ReadyCheck, Server } from "./app/server.ts";
 export type { TableHandle } from "./app/table.ts";

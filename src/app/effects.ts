@@ -1,7 +1,7 @@
 import type { DeliveryAccessor } from "../context/pipeline-context.ts";
 import { type Delivery, deliveryJob } from "../delivery/delivery.ts";
 import type { Cause } from "../events/cause.ts";
-import { envelopeText } from "../events/envelope.ts";
+import { envelopeText, eventPayload } from "../events/envelope.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../jobs/job-message.ts";
@@ -88,8 +88,9 @@ class RunEffects implements Effects {
     }
     const eventId = this.#derive("event", type);
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
+    const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
+    const text = envelopeText(event, await (await this.#runtime.messages()).signEvent(event));
     if (this.#hasCommitted) throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
-    const text = envelopeText({ kind: "shared", type, eventId, payload, ...this.#cause });
     this.#held ??= [];
     this.#held.push(this.#runtime.outbox.row({ eventId, type }, text));
   }
@@ -175,7 +176,7 @@ class RunEffects implements Effects {
     const known = dedupKey === undefined ? ["payload", payload] : ["key", String(dedupKey(payload))];
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", String(order(payload))]);
-    const text = jobText(job);
+    const text = jobText(job, await (await this.#runtime.messages()).signJob(job));
     const { jobs } = await this.#adapters.messaging();
     await jobs.send(text, { group, deduplicationId });
   }

@@ -14,6 +14,8 @@ export interface QueueMessage {
 export interface MessageQueue {
   /** The name, for people. */
   readonly name: string;
+  /** What it holds: other messages in it are refused. `undefined` where that is not known, so that both are taken. */
+  readonly holds: "events" | "jobs" | undefined;
   /** The address, for who polls it. */
   url(): Promise<string>;
   /** @returns the ID of the message: that of the first where it is one of the last 5 minutes. */

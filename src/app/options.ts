@@ -11,6 +11,9 @@ import { type Environment, environmentOf } from "./environment.ts";
 import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
 
+/** What is done about the proofs of messages. */
+export type MessageProof = "off" | "sign" | "require";
+
 /** What `buildServer` takes. */
 export interface ServerOptions {
   readonly features: readonly Feature[];
@@ -70,6 +73,14 @@ export interface ServerOptions {
   };
   /** How the channels that every server has send. */
   readonly delivery?: DeliveryOptions;
+  readonly messages?: {
+    /**
+     * Whether events, jobs and deliveries prove that they come from this server: `require` refuses those that do not, and is
+     * what protects; `sign` signs and takes all, for the time before it; `off` does neither. Default `sign` where there is a
+     * key ring, else `off`.
+     */
+    readonly proof?: MessageProof;
+  };
   /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }
@@ -117,6 +128,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     limits: unchecked,
     once: unchecked,
     delivery: unchecked,
+    messages: unchecked,
     shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
@@ -164,6 +176,9 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     timeoutMs: (value) =>
       Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= 300_000 ? undefined : "1 to 300,000 milliseconds",
   });
+  group("messages", options?.messages, {
+    proof: (value) => (messageProofs.includes(value) ? undefined : "off, sign or require"),
+  });
   if (options?.auth !== undefined) {
     const wrong = authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
     problems.push(...wrong);
@@ -201,6 +216,7 @@ function shutdownProblems(given: ServerOptions["shutdown"]): BootProblem[] {
 }
 
 const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];
+const messageProofs: readonly unknown[] = ["off", "sign", "require"] satisfies readonly MessageProof[];
 const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -1,11 +1,9 @@
 import { describeError } from "../errors/describe.ts";
 import { isPermanent } from "../errors/permanent-error.ts";
-import { objectOf } from "../events/cause.ts";
-import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
-import { type JobMessage, readJob } from "../jobs/job-message.ts";
 import type { Adapters } from "./adapters.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 import type { MessageQueue, QueueMessage } from "./message-queue.ts";
+import { readMessage } from "./read-message.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
@@ -28,7 +26,7 @@ export async function processMessage(
   message: QueueMessage,
   options: ConsumeOptions = {},
 ): Promise<Processed> {
-  const outcome = await consume(runtime, adapters, message.body, options);
+  const outcome = await consume(runtime, adapters, queue, message, options);
   if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
   if (outcome.kind === "handed-back") {
     return handBack(runtime, queue, message, outcome.afterMs);
@@ -36,20 +34,22 @@ export async function processMessage(
   return fail(runtime, queue, message, outcome.error);
 }
 
-async function consume(runtime: Runtime, adapters: Adapters, body: string, options: ConsumeOptions): Promise<Consumed> {
+async function consume(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  { id, body }: QueueMessage,
+  options: ConsumeOptions,
+): Promise<Consumed> {
   try {
-    const message = readMessage(body);
-    return await ("jobId" in message
-      ? runJob(runtime, adapters, message, options)
-      : consumeEvent(runtime, adapters, message, options));
+    const read = readMessage(body);
+    await (await runtime.messages()).admit(read, queue, id);
+    return await ("job" in read
+      ? runJob(runtime, adapters, read.job, options)
+      : consumeEvent(runtime, adapters, read.event, options));
   } catch (error) {
     return { kind: "failed", error };
   }
-}
-
-/** A job, or an event: no queue holds anything else. @throws PermanentError for what is neither. */
-function readMessage(body: string): SharedEvent | JobMessage {
-  return "jobId" in objectOf(body, "the message") ? readJob(body) : readEnvelope(body);
 }
 
 /** What failed comes again after a while, longer each time; what has come too often, or can never be done, is buried. */
@@ -90,10 +90,10 @@ async function handBack(
 /** The IDs of what a message holds, in so far as it can be read. */
 function idsOf(body: string): Record<string, string> {
   try {
-    const message = readMessage(body);
-    const { origRequestId, causedBy, tenantId = "" } = message;
+    const read = readMessage(body);
+    const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;
     const own =
-      "jobId" in message ? { job: message.name, jobId: message.jobId } : { event: message.type, eventId: message.eventId };
+      "job" in read ? { job: read.job.name, jobId: read.job.jobId } : { event: read.event.type, eventId: read.event.eventId };
     return { origRequestId, causedBy, tenantId, ...own };
   } catch {
     return {};

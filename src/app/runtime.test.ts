@@ -69,3 +69,20 @@ test("a server in production does not start where deduplication is switched off 
   expect(() => start("production")).toThrow("POWERTOOLS_IDEMPOTENCY_DISABLED is set");
   expect(() => start("test")).not.toThrow();
 });
+
+test("a server whose messages need a key ring does not start without one, wherever it runs", async () => {
+  const closed: string[] = [];
+  const start = (proof: "off" | "require", variables: Record<string, string>) =>
+    createRuntime(buildServer({ features: [], environment: "development", messages: { proof } }), {
+      variables,
+      developmentSecret: "s".repeat(32),
+      openAdapters: async () => adapters(closed),
+    }).adapters();
+  await expect(start("require", {})).resolves.toBeDefined();
+  // In Lambda no ring is made from what is there for development.
+  await expect(start("require", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).rejects.toMatchObject({
+    problems: [{ key: "messages.proof", rule: "proof-key-ring" }],
+  });
+  await expect(start("off", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).resolves.toBeDefined();
+  expect(closed).toEqual(["closed"]);
+});

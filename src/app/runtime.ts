@@ -29,7 +29,9 @@ import { createDeliveryJob } from "./delivery-job.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import { healthHandlers } from "./health.ts";
+import type { MessageGuard } from "./message-guard.ts";
 import type { ChannelDeclaration, JobDeclaration } from "./message-handlers.ts";
+import { proofProblems } from "./message-proof.ts";
 import { routed } from "./routes.ts";
 import { type Server, type ServerInternals, serverInternals } from "./server.ts";
 import { configTable, physicalTableName } from "./table.ts";
@@ -95,6 +97,8 @@ export interface Runtime {
   readonly outbox: Outbox;
   /** What this process is at, of events and jobs, by their claims. */
   readonly consuming: Map<string, Consuming>;
+  /** Signs messages, and says which are taken; loaded with the first. */
+  readonly messages: () => Promise<MessageGuard>;
   /** The channels of deliveries, those that every server has among them. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** The job that sends deliveries. */
@@ -205,6 +209,9 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       clock,
       log,
     }),
+    messages: kept(async () =>
+      (await import("./message-guard.ts")).createMessageGuard({ options: state.options, secrets, clock, log }),
+    ),
     consuming: new Map(),
     channels,
     deliveryJob: createDeliveryJob(channels),
@@ -239,6 +246,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
       resolver = createConfigResolver({ appOverrides: overrides });
       state.resolver = resolver;
+      const problems = proofProblems(state.options, ring !== undefined);
+      if (problems.length > 0) throw new BootError(problems);
       secrets.begin(ring, askedMs);
       if (ring === undefined) warnOfSecrets();
     } catch (error) {

@@ -81,6 +81,7 @@ test("every problem of features, options and overrides is reported at once", () 
     log: { level: "trace", redact: [1], powertools: {} },
     limits: { bodyBytes: -1 },
     once: { waitMs: -1, key: "sometimes" },
+    messages: { proof: "verify", sign: true },
     shutdown: { lingerMs: -1, drainMs: 1.5, totalMs: "40", patience: 1 },
     auth: {},
     cors: { origins: "*", credentials: true },
@@ -133,6 +134,8 @@ test("every problem of features, options and overrides is reported at once", () 
     "log.redact option-type",
     "log.powertools option-type",
     "limits.bodyBytes option-type",
+    "messages.proof option-type",
+    "messages.sign unknown-option",
     "once.waitMs option-type",
     "once.key option-type",
     "repeats.item.once once",
@@ -322,4 +325,21 @@ test("in production a key set without issuer and audience is refused: its issuer
   expect(problemsOf({ jwks, issuer: "https://id.example.com/" })).toEqual([]);
   expect(problemsOf({ secret: "s".repeat(32) })).toEqual([]);
   expect(problemsOf({ jwks }, "development")).toEqual([]);
+});
+
+test.each(["sign", "require"] as const)("in production messages.proof %s takes a key ring", (proof) => {
+  const problems = (options: object) => problemsOf({ features: [hello], messages: { proof }, ...options });
+  expect(problems({ environment: "production" })).toEqual([
+    {
+      feature: "",
+      key: "messages.proof",
+      rule: "proof-key-ring",
+      message: `"${proof}" takes a key ring, and there is none`,
+      fix: "name one as keyRing.parameter, made with keelson key-ring create",
+    },
+  ]);
+  expect(problems({ environment: "production", keyRing: { parameter: "/app/ring" } })).toEqual([]);
+  expect(problems({ environment: "production", messages: { proof: "off" } })).toEqual([]);
+  // A ring is made from the development secret.
+  expect(problems({ environment: "test" })).toEqual([]);
 });

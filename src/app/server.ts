@@ -6,6 +6,7 @@ import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-conflicts.ts";
 import { type Environment, environmentOf } from "./environment.ts";
 import type { Awaitable, HandlerDeclaration } from "./handler.ts";
+import { proofProblems } from "./message-proof.ts";
 import { optionProblems, type ServerOptions } from "./options.ts";
 import { createRegistry, messageProblems, type Registry, serverProblem } from "./registry.ts";
 import { type RoutedHandler, routed } from "./routes.ts";
@@ -86,11 +87,14 @@ export type BuiltIns = (runtime: Runtime) => readonly HandlerDeclaration[];
  */
 export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => []): Server {
   const registry = createRegistry(options?.features);
+  const environment = options?.environment ?? environmentOf(process.env);
   const problems = [
     ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
     ...secretProblems(registry, options),
+    // Elsewhere a ring is made from the development secret.
+    ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
     ...[...registry.configKeys.values()].flatMap(configKeyProblems),
     ...appOverrideProblems(registry, options?.config ?? {}),
     ...routeConflicts(routed(registry.handlers.values())),
@@ -107,7 +111,7 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
       ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
       ...(options.cors === undefined ? {} : { cors: frozenCors(options.cors) }),
     }),
-    environment: options.environment ?? environmentOf(process.env),
+    environment,
     registry,
     closers: new Map(),
     checks: new Map(),

@@ -6,7 +6,7 @@ import type { Runtime } from "../app/runtime.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
-import { sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
+import { queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
 
 /** What the bus and the queues of a server are called. */
 export interface MessagingNames {
@@ -59,10 +59,12 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
       throw error;
     }
   }
+  // One queue for both holds either.
+  const isOne = queueName(names.events) === queueName(names.jobs);
   return {
     bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause: runtime.once.pause }),
-    events: sqsQueue(sqs, names.events),
-    jobs: sqsQueue(sqs, names.jobs),
+    events: sqsQueue(sqs, names.events, isOne ? undefined : "events"),
+    jobs: sqsQueue(sqs, names.jobs, isOne ? undefined : "jobs"),
     queue: (name) => sqsQueue(sqs, name),
     sqs,
     // Safe: whatever the client, a command passes through unchanged.
@@ -109,7 +111,7 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
 
 /** Makes a queue and its dead-letter queue, where they are missing; gives the ARN. */
 async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
-  const name = nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
+  const name = queueName(nameOrUrl);
   const isOrdered = name.endsWith(".fifo");
   const ordered: Record<string, string> = isOrdered ? { FifoQueue: "true" } : {};
   const dead = await createOne(sqs, isOrdered ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`, ordered);

@@ -7,8 +7,8 @@ export const visibilitySeconds = 30;
 const longestVisibilitySeconds = 43_200;
 
 /** A queue of SQS, by its name or its URL. What is asked of it is asked once. */
-export function sqsQueue(client: SQSClient, nameOrUrl: string): MessageQueue {
-  const name = nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
+export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQueue["holds"]): MessageQueue {
+  const name = queueName(nameOrUrl);
   const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
   const redrive = once(async () => {
     const { GetQueueAttributesCommand } = await sdk();
@@ -24,6 +24,7 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string): MessageQueue {
   const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
   const queue: MessageQueue = {
     name,
+    holds,
     url,
     send: async (body, { group, deduplicationId }) => {
       const { SendMessageCommand } = await sdk();
@@ -95,6 +96,11 @@ export function queueMessage({ MessageId, Body, ReceiptHandle, Attributes = {} }
     group: Attributes["MessageGroupId"],
     receives: Number(Attributes["ApproximateReceiveCount"] ?? 1),
   };
+}
+
+/** The name of a queue, of its name or its URL. */
+export function queueName(nameOrUrl: string): string {
+  return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }
 
 /** The address of a queue. @throws Error naming it where it does not exist. */

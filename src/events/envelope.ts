@@ -1,6 +1,7 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
 import { isEventType } from "./event-type.ts";
+import type { Proof } from "./proof.ts";
 import { wirePayload } from "./wire-payload.ts";
 
 /** A shared event (specification 2.8). */
@@ -18,17 +19,26 @@ const maxEntryBytes = 262_144;
 const entryBytes = 512;
 
 /**
- * The event as it goes over the wire: JSON, with the request ID in its payload too, as `requestId` (specification 6.3).
+ * The payload as it goes over the wire.
  *
- * @throws TypeError where JSON cannot hold the payload, or it has a `requestId` of its own; RangeError where it is too large.
+ * @throws TypeError where JSON cannot hold it, it is no object, or it has a `requestId` of its own.
  */
-export function envelopeText(event: SharedEvent): string {
-  const { type, origRequestId } = event;
-  const payload = wirePayload(event.payload, `ctx.publish: the payload of ${type}`);
+export function eventPayload(type: string, given: unknown): Readonly<Record<string, unknown>> {
+  const payload = wirePayload(given, `ctx.publish: the payload of ${type}`);
   if ("requestId" in payload) {
     throw new TypeError(`ctx.publish: the payload of ${type} has a "requestId", which is keelson's own; rename it`);
   }
-  const text = JSON.stringify({ ...event, payload: { ...payload, requestId: origRequestId } });
+  return payload;
+}
+
+/**
+ * The event as it goes over the wire: JSON, with the request ID in its payload too, as `requestId` (specification 6.3).
+ *
+ * @throws RangeError where it is too large.
+ */
+export function envelopeText(event: SharedEvent<Readonly<Record<string, unknown>>>, proof?: Proof): string {
+  const { type, origRequestId, payload } = event;
+  const text = JSON.stringify({ ...event, payload: { ...payload, requestId: origRequestId }, proof });
   const bytes = Buffer.byteLength(text) + entryBytes;
   if (bytes > maxEntryBytes) {
     throw new RangeError(
@@ -38,17 +48,32 @@ export function envelopeText(event: SharedEvent): string {
   return text;
 }
 
+/** What came over a queue for an event. */
+export interface Envelope {
+  readonly event: SharedEvent;
+  /** As it came; unchecked. */
+  readonly proof: unknown;
+  /** Who has put it on the bus, as the bus says; `undefined` where it came without the bus around it. */
+  readonly source: string | undefined;
+}
+
 /**
  * Reads an envelope, as EventBridge puts it into a queue or as it is.
  *
  * @throws PermanentError naming what is not as it has to be: whoever forged it, trying again would not mend it.
  */
 export function readEnvelope(text: string): SharedEvent {
-  const body = objectOf(text, "the message");
-  const envelope = "detail-type" in body ? recordOf(body["detail"], "its detail") : body;
+  return openEnvelope(objectOf(text, "the message")).event;
+}
+
+/** The same of a body that was parsed, with what came beside the event. @throws as {@link readEnvelope}. */
+export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope {
+  const isWrapped = "detail-type" in body;
+  const envelope = isWrapped ? recordOf(body["detail"], "its detail") : body;
   if (envelope["kind"] !== "shared") throw new PermanentError("its kind is not shared");
   const { type } = envelope;
   if (typeof type !== "string" || !isEventType(type)) throw new PermanentError("its type is not <entity>.<event name>");
   const { requestId: _reserved, ...payload } = recordOf(envelope["payload"], "its payload");
-  return { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
+  const event: SharedEvent = { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
+  return { event, proof: envelope["proof"], source: isWrapped ? String(body["source"]) : undefined };
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
+import { isIdentifier } from "../identity/claims.ts";
 import { type JobIdentity, type JobMessage, jobHash, jobPayload, jobText, readJob } from "./job-message.ts";
 
 const job: JobMessage = {
@@ -14,7 +15,7 @@ const job: JobMessage = {
 };
 
 const ids = fc.stringMatching(/^[A-Za-z0-9._:=+/@-]{1,128}$/);
-const texts = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" });
+const texts = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" }).filter(isIdentifier);
 const jobNames = fc.stringMatching(/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/);
 const payloads = fc.dictionary(fc.string(), fc.jsonValue());
 const whose = fc.oneof(fc.constant({}), fc.record({ tenantId: texts }), fc.record({ tenantId: texts, userId: texts }));
@@ -95,7 +96,7 @@ test.each<[string, unknown, string]>([
   ["a payload that is a list", { ...job, payload: [] }, "its payload is not an object"],
   ["no cause", { ...job, causedBy: undefined }, "causedBy is not an ID"],
   ["no first request", { ...job, origRequestId: 7 }, "origRequestId is not an ID"],
-  ["a tenant without text", { ...job, tenantId: "" }, "tenantId is not a text of 1 to 1024 characters"],
+  ["a tenant without text", { ...job, tenantId: "" }, "tenantId is not a text of 1 to 256 characters without control characters"],
   ["a user without a tenant", { ...job, tenantId: undefined }, "userId comes without a tenantId"],
 ])("a message that is forged with %s is refused for good, saying so", (_what, forged, message) => {
   expect(() => readJob(JSON.stringify(forged))).toThrow(new PermanentError(message));

@@ -1,5 +1,6 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "../events/cause.ts";
+import type { Proof } from "../events/proof.ts";
 import { wirePayload } from "../events/wire-payload.ts";
 import { claimKey } from "../once/claim-key.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
@@ -16,8 +17,8 @@ export interface JobMessage<Payload = unknown> extends Cause {
 const maxBytes = 262_144;
 
 /** The job as it goes over the wire. @throws RangeError where it is too large. */
-export function jobText(job: JobMessage): string {
-  const text = JSON.stringify(job);
+export function jobText(job: JobMessage, proof?: Proof): string {
+  const text = JSON.stringify({ ...job, proof });
   const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes) {
     throw new RangeError(
@@ -34,7 +35,11 @@ export function jobPayload(name: string, payload: unknown): Readonly<Record<stri
 
 /** Reads a job. @throws PermanentError naming what is not as it has to be. */
 export function readJob(text: string): JobMessage {
-  const message = objectOf(text, "the message");
+  return openJob(objectOf(text, "the message"));
+}
+
+/** The same of a body that was parsed. @throws as {@link readJob}. */
+export function openJob(message: Readonly<Record<string, unknown>>): JobMessage {
   const { name } = message;
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/.test(name)) {
     throw new PermanentError("its name is not <feature>.<entity>.<operation>");

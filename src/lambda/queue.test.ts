@@ -168,6 +168,18 @@ describe("a batch of events", () => {
     });
   });
 
+  test("has no job in it: one is buried, and a queue for both takes it", async () => {
+    expect(await invoke(await received("events", [job("stray-job")]))).toEqual([]);
+    const [line] = lines.filter(({ msg }) => msg === "queue.dead_lettered");
+    expect([runs, line?.["reason"]]).toEqual([[], "a job is not taken from the queue of events"]);
+    vi.stubEnv("KEELSON_EVENT_QUEUE", names.events);
+    vi.stubEnv("KEELSON_JOB_QUEUE", String(await urlOf(names.events)));
+    queue = lambdaQueue(build());
+    expect(await invoke(await received("events", [job("welcome-job"), event("welcome")]))).toEqual([]);
+    expect(runs.sort()).toEqual(["welcome", "welcome-job"]);
+    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([{ queue: names.events }]);
+  });
+
   test("is not begun where no time is left, and comes again", async () => {
     const records = await received("events", [event("late")]);
     expect(await invoke(records, 900)).toEqual([event("late")]);
@@ -197,12 +209,22 @@ describe("an ordered batch of jobs", () => {
     expect(runs.filter((name) => name.startsWith("two"))).toEqual(["two-1", "two-2"]);
   });
 
-  test("is handled also where the queue is one that the server does not name", async () => {
-    const QueueUrl = await urlOf(names.jobs);
-    expect(QueueUrl).toBeDefined();
-    const records = await received("jobs", [job("elsewhere")], `${names.jobs.slice(0, -5)}-dead.fifo`);
-    expect(await invoke(records)).toEqual([]);
-    expect(runs).toEqual(["elsewhere"]);
+  test("is handled also where the queue is one that the server does not name, and that is said once", async () => {
+    const other = `${names.jobs.slice(0, -5)}-dead.fifo`;
+    expect(await invoke(await received("jobs", [job("elsewhere")], other))).toEqual([]);
+    expect(await invoke(await received("jobs", [job("elsewhere-2")], other))).toEqual([]);
+    expect(runs).toEqual(["elsewhere", "elsewhere-2"]);
+    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([{ level: "warn", queue: other }]);
+  });
+
+  test("has no event in it: one is buried", async () => {
+    const stray = JSON.parse(event("stray")) as { payload?: object };
+    stray.payload = { group: "stray" };
+    expect(await invoke(await received("jobs", [JSON.stringify(stray)]))).toEqual([]);
+    expect(runs).toEqual([]);
+    const [line] = lines.filter(({ msg }) => msg === "queue.dead_lettered");
+    expect(line?.["reason"]).toBe("an event is not taken from the queue of jobs");
+    expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toEqual([]);
   });
 
   test("an empty batch has nothing to say", async () => {

@@ -49,7 +49,7 @@ export function recordMessaging(open: Adapters["messaging"], { recorded, watch, 
         put: async (events) => {
           const reasons = await messaging.bus.put(events);
           for (const [index, { text }] of events.entries()) {
-            const event = JSON.parse(text) as SharedEvent; // safe: the text is an envelope that was just written
+            const { proof: _proof, ...event } = JSON.parse(text) as SharedEvent & { readonly proof?: unknown }; // safe: the text is an envelope that was just written
             const isNew = !recorded.events.some(({ eventId }) => eventId === event.eventId);
             if (reasons[index] === undefined && isNew) recorded.events.push(event);
           }

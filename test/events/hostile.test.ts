@@ -205,9 +205,17 @@ describe("what no producer of keelson's would send", () => {
       ["a cause that is an object", { causedBy: { marker } }, "causedBy is not an ID"],
       ["no original request", { origRequestId: undefined }, "origRequestId is not an ID"],
       ["a user without a tenant", { tenantId: undefined }, "userId comes without a tenantId"],
-      ["a tenant that is a list", { tenantId: [marker] }, "tenantId is not a text of 1 to 1024 characters"],
-      ["an empty tenant", { tenantId: "" }, "tenantId is not a text of 1 to 1024 characters"],
-      ["a user that is too long", { userId: marker.repeat(200) }, "userId is not a text of 1 to 1024 characters"],
+      [
+        "a tenant that is a list",
+        { tenantId: [marker] },
+        "tenantId is not a text of 1 to 256 characters without control characters",
+      ],
+      ["an empty tenant", { tenantId: "" }, "tenantId is not a text of 1 to 256 characters without control characters"],
+      [
+        "a user that is too long",
+        { userId: marker.repeat(200) },
+        "userId is not a text of 1 to 256 characters without control characters",
+      ],
       ["no payload", { payload: undefined }, "its payload is not an object"],
       ["a payload that is a text", { payload: marker }, "its payload is not an object"],
       [
