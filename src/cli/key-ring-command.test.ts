@@ -87,7 +87,7 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   waitedMs += 310_000;
   expect((await run(`remove ${of} --key first`)).out).toEqual([
     "keelson-config: no secret is sealed with first",
-    "/vault/ring: removed the key first",
+    expect.stringMatching(/^\/vault\/ring: removed the key first; what it has signed is taken until \d{4}-/),
   ]);
   app.clock.advance(10_000);
   await set("another", "reads the ring");
@@ -95,7 +95,42 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
   app.clock.advance(60_000);
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
-  expect((await run(`list ${of}`)).out).toEqual([`${key} (active)`]);
+  const [active, removed, ...more] = (await run(`list ${of}`)).out;
+  expect([active, more]).toEqual([`${key} (active)`, []]);
+  const until = removed?.match(/^first \(removed; verifies messages until (.*)\)$/)?.[1] ?? "";
+  expect((Date.parse(until) - clock.now()) / 86_400_000).toBeCloseTo(14, 2);
+});
+
+test("what is left of a removed key goes away by itself or when it is told, and its name is free then", async () => {
+  const of = "--parameter /vault/left";
+  await run(`create ${of} --key k1`);
+  for (const [old, young] of [
+    ["k1", "k2"],
+    ["k2", "k3"],
+  ]) {
+    await run(`add ${of} --key ${young}`);
+    await run(`activate ${of} --key ${young}`);
+    waitedMs += 310_000;
+    expect((await run(`remove ${of} --key ${old} --prefix keelson`)).code).toBe(0);
+  }
+  expect((await run(`list ${of}`)).out).toEqual([
+    "k3 (active)",
+    expect.stringMatching(/^k1 \(removed; /),
+    expect.stringMatching(/^k2 \(removed; /),
+  ]);
+  expect((await run(`add ${of} --key k1`)).err).toBe(
+    "keelson: the ring had a key k1, which still verifies messages; say --key with another name",
+  );
+  expect((await run(`forget ${of} --key k3`)).err).toBe("keelson: the ring has no removed key k3");
+  expect((await run(`forget ${of} --key toString`)).code).toBe(1);
+  expect((await run(`forget ${of} --key k1`)).out).toEqual([
+    "/vault/left: messages that k1 has signed are not taken any more, within five minutes",
+  ]);
+  expect((await run(`list ${of}`)).out).toEqual(["k3 (active)", expect.stringMatching(/^k2 \(removed; /)]);
+  waitedMs += 14 * 24 * 60 * 60 * 1000;
+  expect((await run(`list ${of}`)).out).toEqual(["k3 (active)"]);
+  expect((await run(`add ${of} --key k2`)).code).toBe(0);
+  expect((await run(`forget ${of} --key k2`)).err).toBe("keelson: the ring has no removed key k2");
 });
 
 test("the parameter stays under the key of KMS that it was made with", async () => {
@@ -189,6 +224,7 @@ test.each([
   ["list again --parameter /a", 'unexpected argument "again"'],
   ["list", "--parameter is missing"],
   ["activate --parameter /a", "--key is missing"],
+  ["forget --parameter /a", "--key is missing"],
   ["list --paramter /a", "--paramter"],
   ["rotate --parameter /a --prefix a/b", '--prefix "a/b"'],
 ])("%j exits with 2 and says how it is used", async (args, message) => {

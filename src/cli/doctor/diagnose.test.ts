@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import { z } from "zod";
 import { type StubAws, type StubOptions, stubAws } from "../../../test/support/stub-aws.ts";
 import { defineFeature } from "../../app/feature.ts";
+import type { MessageProof } from "../../app/options.ts";
 import { buildServer, serverInternals } from "../../app/server.ts";
 import { createTenantConfig } from "../../config/declaration.ts";
 import { newRingKey } from "../../config/key-ring.ts";
@@ -35,7 +36,8 @@ const cups = defineFeature("cups", (r) => {
 const plain = defineFeature("plain", () => undefined);
 const [path, parameter] = ["/cups-app", "/cups-ring"];
 const ringText = JSON.stringify({ active: "2026", keys: { "2026": newRingKey() } });
-const whole = () => buildServer({ features: [cups], ssm: { path }, keyRing: { parameter }, environment: "production" });
+const whole = (proof: MessageProof = "require") =>
+  buildServer({ features: [cups], ssm: { path }, keyRing: { parameter }, messages: { proof }, environment: "production" });
 const small = () => buildServer({ features: [plain], environment: "production" });
 const clock = { now: () => Date.now() };
 
@@ -92,6 +94,7 @@ describe("a server that has what it needs", () => {
       "ok table keelson-cups",
       "ok parameters /cups-app",
       "ok key ring /cups-ring",
+      "ok proof of messages",
       "ok queue keelson-events",
       "ok queue keelson-events: dead letters",
       "ok queue keelson-jobs.fifo",
@@ -114,6 +117,34 @@ describe("a server that has what it needs", () => {
     const names = (await look({}, buildServer({ features: [publishing] }))).map(({ name }) => name);
     expect(names).toContain("bus keelson");
     expect(names.filter((name) => /rules|queue keelson-events/.test(name))).toEqual([]);
+  });
+});
+
+describe("the proof of messages", () => {
+  const danger = "whoever can write to a queue acts as any tenant";
+  const proofOf = async (server: ReturnType<typeof whole>) => of(await look({}, server), "proof of messages");
+
+  test("is fine where it is required, and a warning where it is not, with what to do", async () => {
+    expect(await proofOf(whole())).toMatchObject({ status: "ok", message: expect.stringContaining("required: ") });
+    expect(await proofOf(whole("sign"))).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining(`signed, and not required: ${danger}`),
+      fix: [],
+    });
+    expect(await proofOf(whole("off"))).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining(`off: ${danger}`),
+      fix: [],
+    });
+  });
+
+  test("is off without a ring, which a command makes; in development there is one", async () => {
+    const inside = (environment: "production" | "development") => proofOf(buildServer({ features: [cups], environment }));
+    expect(await inside("production")).toMatchObject({
+      message: expect.stringContaining("off: "),
+      fix: ["npx keelson key-ring create --parameter /app/key-ring"],
+    });
+    expect(await inside("development")).toMatchObject({ message: expect.stringContaining("signed, and not required") });
   });
 });
 
@@ -286,7 +317,7 @@ describe("an endpoint", () => {
     const findings = await look({ AWS_ENDPOINT_URL: `http://user:hush-hush@127.0.0.1:${port}/base` }, whole(), 1_000);
     expect(performance.now() - startMs).toBeLessThan(10_000);
     silent.close();
-    expect(findings.map(({ status }) => status).filter((status) => status === "ok").length).toBe(2); // region and credentials
+    expect(findings.map(({ status }) => status).filter((status) => status === "ok").length).toBe(3); // region and credentials
     for (const name of ["clock", "table keelson-config", `parameters ${path}`, "queue keelson-events", "bus keelson"]) {
       expect(of(findings, name)).toMatchObject({
         status: "fail",

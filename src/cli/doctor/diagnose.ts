@@ -11,6 +11,7 @@ import type { Clock } from "../../context/clock.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
 import { outcomeOf } from "./call-error.ts";
+import { messageChecks } from "./messages.ts";
 import type { Check, Outcome } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
 import { placeOf, type ServiceName } from "./place.ts";
@@ -61,6 +62,7 @@ export async function diagnose(server: ServerInternals, { env, clock, timeoutMs 
       ...tables.flatMap((table) => tableChecks(dynamodb, places.dynamodb, table)),
       ...parameterChecks(reader, places.ssm, server),
       ...ringlessChecks(server),
+      ...messageChecks(server),
       ...(consumed.length > 0 ? queueChecks(sqs, places.sqs, events, eventQueue) : []),
       ...(usesMessages(registry) ? queueChecks(sqs, places.sqs, jobs, askedQueue(sqs, places.sqs, jobs)) : []),
       ...(registry.events.size > 0

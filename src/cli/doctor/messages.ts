@@ -1,0 +1,23 @@
+import { proofMode } from "../../app/message-proof.ts";
+import { usesMessages } from "../../app/registry.ts";
+import type { ServerInternals } from "../../app/server.ts";
+import { command } from "./command-line.ts";
+import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
+
+/** A check that needs no call: whether messages have to prove where they come from. */
+export function messageChecks(server: ServerInternals): Check[] {
+  return usesMessages(server.registry) ? [{ name: "proof of messages", run: async () => proofOutcome(server) }] : [];
+}
+
+function proofOutcome({ options, environment }: ServerInternals): Outcome {
+  // Outside of production a ring is made from the development secret.
+  const mode = proofMode(options, options.keyRing !== undefined || environment !== "production");
+  if (mode === "require") return fine("required: events and jobs that nobody with the key ring has signed are refused");
+  const danger = "whoever can write to a queue acts as any tenant";
+  const wanted = 'set messages.proof of buildServer to "require"';
+  if (mode === "sign") {
+    return doubtful(`signed, and not required: ${danger}; once message.proof_missing is not logged any more, ${wanted}`);
+  }
+  const create = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
+  return doubtful(`off: ${danger}; sign first, then ${wanted}`, ...(options.keyRing === undefined ? [create] : []));
+}
