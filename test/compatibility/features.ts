@@ -1,6 +1,6 @@
 // One server in every version: what it stores and sends is kept, and read by the others.
 import { createHash, randomUUID } from "node:crypto";
-import type { PipelineContext } from "keelson";
+import type { MessageProof, PipelineContext } from "keelson";
 import { z } from "zod";
 import type { Version } from "./version.ts";
 import type { World } from "./world.ts";
@@ -25,10 +25,12 @@ export interface Variant {
   readonly keyRing: keyof typeof keyRings;
   /** How long a repeat waits for its twin, in milliseconds. */
   readonly waitMs: number;
+  /** Of this version: the earlier ones know no proofs. */
+  readonly proof?: MessageProof;
 }
 
 /** The server of the tests, made with the modules of a version. */
-export function keptServer({ name: version, keelson }: Version, world: World, { keyRing, waitMs }: Variant) {
+export function keptServer({ name: version, keelson }: Version, world: World, { keyRing, waitMs, proof }: Variant) {
   const { access, buildServer, createSystemConfig, createTenantConfig, createUserConfig, defineFeature, reply } = keelson;
   const enter = async (what: string, name: string) => {
     world.runs.push(`${version} ${what} ${name}`);
@@ -201,6 +203,7 @@ export function keptServer({ name: version, keelson }: Version, world: World, { 
     keyRing: { parameter: `/kept/${keyRing}` },
     cache: { ttlMs: 0 },
     once: { waitMs },
+    ...(proof === undefined ? {} : { messages: { proof } }),
     delivery: { webhook: { secret: kept.config.hookSecret, allowHttp: true, allowPrivate: true, timeoutMs: 5_000 } },
   });
 }
