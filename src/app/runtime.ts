@@ -184,7 +184,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       clock,
     }),
     secrets,
-    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name)),
+    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), { bindVersion: keyRing?.bindVersion }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
     tableName: (name) => {

@@ -174,7 +174,15 @@ test("sound options are no problem", () => {
   for (const ssm of [{}, { path: "/" }, { path: "app" }, { path: "/app/" }, { path: "/a b" }, { path: "/a".repeat(14) }, 7]) {
     expect(problemsOf({ features: [], ssm })).toHaveLength(1);
   }
-  for (const keyRing of [{}, { parameter: "" }, { parameter: "a b" }, { parameter: "/app/" }, { parameter: 7 }, 7]) {
+  for (const keyRing of [
+    {},
+    { parameter: "" },
+    { parameter: "a b" },
+    { parameter: "/app/" },
+    { parameter: 7 },
+    7,
+    { parameter: "/app/key-ring", bindVersion: 2 },
+  ]) {
     expect(problemsOf({ features: [], keyRing })).toHaveLength(1);
   }
   const below = { ssm: { path: "/app" }, keyRing: { parameter: "/app/key-ring" } };

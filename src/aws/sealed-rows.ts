@@ -35,8 +35,9 @@ export function dynamoSealedRows(database: Database, tableName: string): Pick<Co
     },
     reseal: async ({ address, version, value: { key, data } }, value) => {
       const { UpdateCommand } = await import("./dynamodb-sdk.ts");
-      // No two sealed values are alike: where the bytes are the same, nobody has written the row.
-      const seen = `#value.#key = :key AND #value.#data = :data${version === undefined ? "" : " AND version = :version"}`;
+      // No two sealed values are alike: where the bytes are the same, nobody has written the row. A version that it gets
+      // by hand meanwhile would lock what is sealed for none.
+      const seen = `#value.#key = :key AND #value.#data = :data AND ${version === undefined ? "NOT attribute_type(version, :number)" : "version = :version"}`;
       try {
         await database.send(
           new UpdateCommand({
@@ -49,7 +50,7 @@ export function dynamoSealedRows(database: Database, tableName: string): Pick<Co
               ":value": value,
               ":key": key,
               ":data": data,
-              ...(version === undefined ? {} : { ":version": version }),
+              ...(version === undefined ? { ":number": "N" } : { ":version": version }),
             },
           }),
         );

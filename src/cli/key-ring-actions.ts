@@ -18,6 +18,8 @@ export interface KeyRingCall {
   readonly kmsKey: string | undefined;
   /** `dynamodb.prefix` of each server that uses the ring. */
   readonly prefixes: readonly string[];
+  /** `keyRing.bindVersion` of the servers. */
+  readonly bindVersion: boolean;
 }
 
 /** Does what is asked for; throws an Error that says why it cannot. */
@@ -64,7 +66,7 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
       await inEachTable(call, context, async (store, table) => {
         const { print, complain } = context;
         const log = { warn: (message: string, data?: object) => complain(`${message} ${JSON.stringify(data)}`) };
-        const cipher = createRowCipher(secrets, () => table);
+        const cipher = createRowCipher(secrets, () => table, call);
         const { activeKey, resealed, overtaken, locked } = await rotateRows(
           { store, cipher, log },
           { onProgress: ({ scanned, resealed }) => print(`${scanned} items of ${table}: ${resealed} sealed anew`) },

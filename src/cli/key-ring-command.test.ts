@@ -159,6 +159,20 @@ test("a key that is still needed is not removed, whichever server needs it", asy
   expect((await run(`list ${of}`)).out).toEqual(["k1", "k2 (active)"]);
 });
 
+test("with --bind-version a rotation seals for the versions of the rows, under the key that they have", async () => {
+  const own = await startTestApp(buildServer({ features: [vault], keyRing: { parameter: "/vault/bound" } }));
+  await run("create --parameter /vault/bound --key k1", own.env);
+  own.clock.advance(10_000);
+  await setConfig(await own.ctx({ id: "ann", tenantId: "acme" }), token, "hunter2");
+  const last = async (args: string) => (await run(`rotate --parameter /vault/bound ${args}`, own.env)).out.at(-1);
+  expect(await last("")).toContain(": 0 sealed anew with k1");
+  expect(await last("--bind-version")).toContain(": 1 sealed anew with k1");
+  expect(await last("--bind-version")).toContain(": 0 sealed anew with k1");
+  own.clock.advance(60_000);
+  expect(await (await own.ctx({ id: "ann", tenantId: "acme" })).config(token)).toBe("hunter2");
+  await own.close();
+});
+
 test("a ring that somebody else changes meanwhile is changed as it is then, or it is said", async () => {
   const of = "--parameter /vault/busy";
   await run(`create ${of} --key k1`);
@@ -172,7 +186,7 @@ test("a ring that somebody else changes meanwhile is changed as it is then, or i
     developmentSecret: () => Promise.reject(),
     wait: async () => {},
   };
-  const call = { parameter: "/vault/busy", key: "k3", kmsKey: undefined, prefixes: ["keelson"] };
+  const call = { parameter: "/vault/busy", key: "k3", kmsKey: undefined, prefixes: ["keelson"], bindVersion: false };
   const slow = { ...stored, replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)) };
   await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow("somebody else has changed /vault/busy");
   stored.close();

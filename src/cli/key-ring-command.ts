@@ -28,6 +28,7 @@ Options:
   --key <name>                the key (default for create and add: today's date)
   --kms-key <id>              for create: the key of KMS that encrypts the parameter (default: alias/aws/ssm)
   --prefix <text>             dynamodb.prefix of the server (default: keelson); once for each server that uses the ring
+  --bind-version              for rotate: seals for the versions of the rows, too, as keyRing.bindVersion of the server does
   --help                      print this text
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
@@ -86,6 +87,7 @@ function parseCall(args: readonly string[]): (KeyRingCall & { readonly action: K
     key: values.key || undefined,
     kmsKey: values["kms-key"],
     prefixes: values.prefix,
+    bindVersion: values["bind-version"],
   };
 }
 
@@ -98,6 +100,7 @@ function parse(args: readonly string[]) {
       key: { type: "string" },
       "kms-key": { type: "string" },
       prefix: { type: "string", multiple: true, default: ["keelson"] },
+      "bind-version": { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });

@@ -139,7 +139,7 @@ async function sealed(
   address: RowAddress,
   row: ConfigRow,
 ): Promise<ConfigRow> {
-  return encrypted && row.value !== undefined ? { ...row, value: await cipher.seal(row.value, address) } : row;
+  return encrypted && row.value !== undefined ? { ...row, value: await cipher.seal(row.value, address, row.version) } : row;
 }
 
 /** What history keeps: of a secret only that it was set, so that one which was taken back is gone. */

@@ -10,7 +10,7 @@ import { frameworkDefault } from "./framework-defaults.ts";
 import type { Decision, KeyRows, RowView } from "./key-rows.ts";
 import type { AppOverrides } from "./overrides.ts";
 import type { RowCipher } from "./row-value.ts";
-import { isCurrent, type RowOwner } from "./rows.ts";
+import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
 /** What reading configuration for one caller takes: one a request. */
 export interface ConfigSession extends RowOwner {
@@ -88,9 +88,10 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     const current = levels.flatMap(({ row, ...level }) => {
       if (!isCurrent(row, nowMs)) return [];
       if (row.expiresAt !== undefined) untilMs = Math.min(untilMs, row.expiresAt * 1000);
-      return [
-        { ...level, version: row.version, row: session.cipher.openRow(row, definition, { partition: level.partition, key: id }) },
-      ];
+      const { partition, source } = level;
+      const opened = session.cipher.openRow(row, definition, { partition, key: id });
+      if ("isUnbound" in opened && opened.isUnbound) reportUnbound(session, id, source, `${partition} ${row.version}`);
+      return [{ ...level, version: row.version, row: opened }];
     });
     const given = { rows: current, override: overrides.get(id), frameworkDefault: frameworkDefault(id, definition) };
     const outcome = cascade(definition, given, (misfit) => {
@@ -104,6 +105,11 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   /** A row's misfit is reported once a version; any other once for each caller and reason. */
   const report = ({ log }: ConfigSession, id: string, misfit: Misfit, origin: string | undefined) => {
     if (reported.isNew(`${id} ${misfit.source} ${origin} ${misfit.reason}`)) log.warn("config.misfit", { key: id, ...misfit });
+  };
+
+  /** A secret that any version of its row opens: once a version, so that operators see when none is left, and when one comes back. */
+  const reportUnbound = ({ log }: ConfigSession, id: string, source: RowSource, origin: string) => {
+    if (reported.isNew(`${id} ${origin} unbound`)) log.warn("config.secret_unbound", { key: id, source });
   };
 
   const compute = async (

@@ -29,9 +29,9 @@ export interface RotationOptions {
 }
 
 /**
- * Seals every stored secret of all tenants with the active key of the ring. It may be interrupted
- * and started again at any time: what is sealed with the active key is left alone, each row is
- * replaced only where nobody has written it meanwhile, and every row can be read all the while.
+ * Seals every stored secret of all tenants with the active key of the ring, and for the version of its row where
+ * `keyRing.bindVersion` says so. It may be interrupted and started again at any time: what is sealed so already is
+ * left alone, each row is replaced only where nobody has written it meanwhile, and every row can be read all the while.
  * The values, their versions and their history stay as they are.
  *
  * An earlier key of the ring is not used any more once a whole run has come back with `resealed`,
@@ -66,7 +66,7 @@ export async function rotateRows(rotation: Rotation, { from, onProgress }: Rotat
     const start = next;
     const page = await available("read", () => store.sealedRows(start));
     for (const row of page.rows) {
-      if (row.value.key === activeKey) continue;
+      if (!cipher.isOutdated(row.value, activeKey)) continue;
       counts[await resealRow(rotation, row)]++;
     }
     counts.scanned += page.scanned;
@@ -79,7 +79,7 @@ export async function rotateRows(rotation: Rotation, { from, onProgress }: Rotat
 
 async function resealRow({ store, cipher, log }: Rotation, row: SealedRow): Promise<"resealed" | "overtaken" | "locked"> {
   const { partition, key } = row.address;
-  const value = await cipher.reseal(row.value, row.address);
+  const value = await cipher.reseal(row);
   if (value === undefined) {
     log.warn("config.secret_locked", { partition, key, ringKey: row.value.key });
     return "locked";

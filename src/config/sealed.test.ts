@@ -44,16 +44,18 @@ test("another key does not open it, and no two sealed values of one text are ali
   expect(Buffer.from(one.data).includes("hunter2")).toBe(false);
 });
 
-test("only what has all parts is a sealed value", () => {
+test("only what has all parts is a sealed value, in whatever form a later version seals", () => {
   expect(isSealed(sealText("s", place, key))).toBe(true);
+  expect(isSealed({ sealed: 2, key: "k", data: new Uint8Array() })).toBe(true);
   for (const other of [
     undefined,
     null,
     "keelson",
     1,
     {},
-    { sealed: 2, key: "k", data: new Uint8Array() },
+    { sealed: "1", key: "k", data: new Uint8Array() },
     { sealed: 1, key: "k", data: "" },
+    { sealed: 1, data: new Uint8Array() },
   ]) {
     expect(isSealed(other)).toBe(false);
   }

@@ -2,12 +2,14 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "n
 
 /** A value that only a key of the ring opens, as it is stored. */
 export interface Sealed {
-  /** The version of this format. */
-  readonly sealed: 1;
+  /** The version of this format: 1. Another is sealed too, and does not open. */
+  readonly sealed: number;
   /** The name of the key in the ring. */
   readonly key: string;
   /** Initialisation vector, tag and ciphertext. */
   readonly data: Uint8Array;
+  /** `version`: it opens only while its row has the version that it was sealed for. Absent: at any version. */
+  readonly bound?: unknown;
 }
 
 /** Where a sealed value stands, from the outside in: the table, its partition key, its sort key. Elsewhere it does not open. */
@@ -33,11 +35,15 @@ export function openText({ data }: Sealed, place: Place, secret: KeyObject): str
   return Buffer.concat([decipher.update(data.subarray(vectorBytes + tagBytes)), decipher.final()]).toString("utf8");
 }
 
-/** Whether a stored value is sealed; checked writes store texts, numbers and booleans, so nobody can forge one through them. */
+/**
+ * Whether a stored value is sealed, be it in a form that only a later version knows: that one must not be taken for
+ * a value in plain text, for which the next level decides. Checked writes store texts, numbers and booleans, so nobody
+ * can forge one through them.
+ */
 export function isSealed(value: unknown): value is Sealed {
   if (typeof value !== "object" || value === null) return false;
   const { sealed, key, data } = value as Partial<Record<keyof Sealed, unknown>>;
-  return sealed === 1 && typeof key === "string" && data instanceof Uint8Array;
+  return typeof sealed === "number" && typeof key === "string" && data instanceof Uint8Array;
 }
 
 /** The parts, each after its length in bytes: no two places give the same bytes. */
