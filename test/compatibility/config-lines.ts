@@ -149,6 +149,9 @@ export const configLines: readonly Line[] = [
   ),
   line("a secret is opened", (party) => keepToken(party, party.host), isOpened),
   line("a secret of before the key was retired is opened", (party) => keepToken(party, party.earlier), isOpened),
+  line("a secret that is bound to its version is opened", (party) => keepToken(party, party.binding()), isOpened, {
+    without: ["0.1.0"],
+  }),
   line(
     "a secret is sealed anew, goes on at the place where that was interrupted",
     async (party) => {

@@ -27,10 +27,12 @@ export interface Variant {
   readonly waitMs: number;
   /** Of this version: the earlier ones know no proofs. */
   readonly proof?: MessageProof;
+  /** Whether secrets are sealed for the versions of their rows, which 0.1.0 cannot. */
+  readonly bindVersion?: boolean;
 }
 
 /** The server of the tests, made with the modules of a version. */
-export function keptServer({ name: version, keelson }: Version, world: World, { keyRing, waitMs, proof }: Variant) {
+export function keptServer({ name: version, keelson }: Version, world: World, { keyRing, waitMs, proof, bindVersion }: Variant) {
   const { access, buildServer, createSystemConfig, createTenantConfig, createUserConfig, defineFeature, reply } = keelson;
   const enter = async (what: string, name: string) => {
     world.runs.push(`${version} ${what} ${name}`);
@@ -200,7 +202,7 @@ export function keptServer({ name: version, keelson }: Version, world: World, { 
 
   return buildServer({
     features: [kept],
-    keyRing: { parameter: `/kept/${keyRing}` },
+    keyRing: { parameter: `/kept/${keyRing}`, ...(bindVersion === undefined ? {} : { bindVersion }) },
     cache: { ttlMs: 0 },
     once: { waitMs },
     ...(proof === undefined ? {} : { messages: { proof } }),

@@ -14,6 +14,8 @@ export interface Party {
   readonly earlier: Host;
   /** The same, which waits only a moment for a twin. */
   readonly hasty: Host;
+  /** The same, which seals secrets for the versions of their rows. */
+  binding(): Host;
   readonly store: Store;
   readonly world: World;
   /** A signed-in caller of a tenant that no other line has. */
@@ -35,6 +37,8 @@ export interface Line {
   readonly name: string;
   /** What was left is so much older when they meet, in milliseconds. */
   readonly ageMs?: number;
+  /** Versions that cannot leave it, and do not know it: those that a rolling deployment has to be without. */
+  readonly without?: readonly string[];
   /** Returns what `meet` compares with, which is kept as JSON. */
   leave(party: Party): Promise<unknown>;
   meet(party: CheckingParty, left: unknown): Promise<void>;
@@ -48,7 +52,7 @@ export function line<Left>(
   name: string,
   leave: (party: Party) => Promise<Left>,
   meet: (party: CheckingParty, left: Left) => Promise<void>,
-  options: { readonly ageMs?: number } = {},
+  options: Pick<Line, "ageMs" | "without"> = {},
 ): Line {
   return { name, leave, meet: (party, left) => meet(party, left as Left), ...options }; // safe: `leave` has left it, maybe by way of JSON
 }

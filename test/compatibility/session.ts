@@ -62,6 +62,7 @@ export function beginSession(env: Readonly<Record<string, string>>): Session {
       return {
         version,
         ...hostsOf(version),
+        binding: () => startHost(version, world, store, { ...usual, bindVersion: true }),
         store,
         world,
         name,
