@@ -18,8 +18,9 @@ export const alias = [
 const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/**/*.test.ts"];
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
-// What needs a process of its own: replaced modules, another clock or directory, what Lambda's runtime gives to modules once.
-const changesProcess = /\bvi\.(mock|doMock|resetModules|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
+// What needs a process of its own: replaced modules, another clock, environment or directory, what Lambda's runtime gives to
+// modules once.
+const changesProcess = /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
 const alone = globSync(tests, { cwd: import.meta.dirname })
   .map((file) => file.replaceAll("\\", "/"))
   .filter((file) => changesProcess.test(readFileSync(new URL(file, import.meta.url), "utf8")));

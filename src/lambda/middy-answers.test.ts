@@ -174,5 +174,5 @@ test("cookies of every spelling and place reach the client, and headers without 
     [],
   )();
   expect(answer.cookies?.toSorted()).toEqual(["a=1", "b=2", "c=3", "d=4"]);
-  expect(Object.keys(answer.headers)).toEqual(["x-request-id"]);
+  expect(Object.keys(answer.headers)).toEqual(["x-request-id", "x-content-type-options"]);
 });
