@@ -4,14 +4,16 @@ import { createServer, type Server as HttpServer, type IncomingHttpHeaders } fro
 import type { AddressInfo } from "node:net";
 import { DeleteMessageCommand, GetQueueUrlCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
+import { type DnsAnswer, startDnsServer } from "../../test/support/dns-server.ts";
 import { buildServer } from "../build-server.ts";
 import { createTenantConfig } from "../config/declaration.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
+import { createNameLookups } from "../http/name-lookup.ts";
 import { access } from "../identity/access.ts";
 import { type Caller, startTestApp, type TestApp } from "../testing/index.ts";
-import type { DeliveryOptions } from "./built-in-channels.ts";
+import { builtInChannels, type DeliveryOptions } from "./built-in-channels.ts";
 import { defineFeature } from "./feature.ts";
 
 /** What the next write does. */
@@ -392,5 +394,35 @@ describe("the channel log", () => {
     work = (ctx) => ctx.delivery.send("log", message as never); // as plain JavaScript may
     expect((await raise(ann)).status).toBe(500);
     expect(lines("request.failed")[0]?.["message"]).toContain("ctx.delivery.send: ");
+  });
+});
+
+describe("webhooks to a dead zone", () => {
+  test("of one tenant do not hold up another's: it is delivered while all of them are still waiting", async () => {
+    const end = Promise.withResolvers<DnsAnswer>();
+    const dns = await startDnsServer(({ name }) => (name.endsWith("dead.example") ? end.promise : { addresses: ["127.0.0.1"] }));
+    onTestFinished(() => dns.close());
+    const lookups = createNameLookups({ servers: [dns.address], hostsFile: "/nowhere" });
+    const webhook = { allowHttp: true, allowPrivate: true, timeoutMs: 60_000 };
+    const channel = new Map(builtInChannels({ webhook }, async () => lookups)).get("webhook");
+    const ended: string[] = [];
+    const deliver = async (tenantId: string, name: string) => {
+      const log = { info: () => undefined };
+      const ctx = { user: { id: "ann", tenantId, roles: [] }, requestId: "r1", log } as unknown as PipelineContext; // nothing else is asked for
+      const url = new URL(hook);
+      url.hostname = name;
+      await channel?.send(ctx, { url: url.href, body: { name } }, { id: name });
+      ended.push(name);
+    };
+    const waiting = Array.from({ length: 20 }, (_, n) => deliver("acme", `hook-${n}.dead.example`));
+    await expect.poll(() => dns.pending(), { timeout: 10_000 }).toHaveLength(4);
+    await deliver("zenith", "hooks.example");
+    expect(ended).toEqual(["hooks.example"]);
+    expect(received.map(({ headers }) => headers["webhook-id"])).toEqual(["hooks.example"]);
+    expect(dns.pending()).toHaveLength(4);
+    end.resolve({ code: "noSuchName" });
+    for (const outcome of await Promise.allSettled(waiting)) {
+      expect(outcome).toMatchObject({ reason: { name: "WebhookError", isRetryable: true } });
+    }
   });
 });

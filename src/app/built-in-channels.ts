@@ -1,7 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ConfigKeyHandle } from "../config/declaration.ts";
+import { kept } from "../context/kept.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
+import type { NameLookup } from "../http/name-lookup.ts";
 import type { ChannelDeclaration } from "./message-handlers.ts";
 
 /** How the channels that every server has send. */
@@ -27,8 +29,14 @@ interface Webhook {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
+/** The look-ups that a runtime's webhooks share, of each tenant. */
+type NameLookups = () => Promise<(tenant: string | undefined) => NameLookup>;
+
 /** The channels `log` and `webhook`. */
-export function builtInChannels({ webhook = {} }: DeliveryOptions = {}): (readonly [string, ChannelDeclaration])[] {
+export function builtInChannels(
+  { webhook = {} }: DeliveryOptions = {},
+  lookups: NameLookups = kept(async () => (await import("../http/name-lookup.ts")).createNameLookups()),
+): (readonly [string, ChannelDeclaration])[] {
   const feature = "keelson";
   return [
     ["log", { feature, name: "log", input: undefined, send: (ctx, message) => ctx.log.info("delivery.message", { message }) }],
@@ -38,7 +46,7 @@ export function builtInChannels({ webhook = {} }: DeliveryOptions = {}): (readon
         feature,
         name: "webhook",
         input: webhookInput,
-        send: (ctx, message, { id }) => sendWebhook(ctx, id, message as Webhook, webhook),
+        send: (ctx, message, { id }) => sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups), // safe: its input was checked
       },
     ],
   ];
@@ -60,11 +68,16 @@ const webhookInput: StandardSchemaV1<unknown, Webhook> = {
   },
 };
 
-async function sendWebhook(ctx: PipelineContext, id: string, { url, body }: Webhook, options: WebhookOptions): Promise<void> {
+async function sendWebhook(
+  ctx: PipelineContext,
+  { id, url, body }: Webhook & { readonly id: string },
+  options: WebhookOptions,
+  lookups: NameLookups,
+): Promise<void> {
   const { secret: key, allowHttp = false, allowPrivate = false, timeoutMs = 10_000 } = options;
   const secret = key === undefined ? undefined : await ctx.config(key);
   if (key !== undefined && !secret) throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
-  const { postWebhook, WebhookError } = await import("../http/webhook.ts");
+  const [{ postWebhook, WebhookError }, lookupFor] = await Promise.all([import("../http/webhook.ts"), lookups()]);
   try {
     const { status } = await postWebhook({
       url,
@@ -76,6 +89,7 @@ async function sendWebhook(ctx: PipelineContext, id: string, { url, body }: Webh
       allowHttp,
       allowPrivate,
       timeoutMs,
+      lookup: lookupFor(ctx.user.tenantId),
     });
     ctx.log.info("webhook.sent", { status });
   } catch (error) {

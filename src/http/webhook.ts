@@ -1,21 +1,17 @@
 import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
+import type { NameLookup } from "./name-lookup.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { signWebhook } from "./webhook-signature.ts";
 
 const maxUrlLength = 2_048;
 const maxPlaceLength = 200;
 const maxAnswerBytes = 64 * 1024;
+/** How long the look-up of the name may take, in milliseconds, and which part of the whole time. */
+const [maxLookupMs, maxLookupShare] = [5_000, 0.5];
 // What frames the request or is signed is not the caller's to set.
 const reservedHeader = /^(host|connection|keep-alive|content-length|transfer-encoding|te|trailer|expect|upgrade|webhook-.*)$/i;
-
-/** `dns.lookup` with `all: true`. */
-export type WebhookLookup = (
-  hostname: string,
-  options: { readonly all: true },
-  callback: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
-) => void;
 
 /** A webhook to send. */
 export interface WebhookRequest {
@@ -35,8 +31,8 @@ export interface WebhookRequest {
   readonly allowPrivate: boolean;
   /** From the look-up of the name to the end of the answer's head. */
   readonly timeoutMs: number;
-  /** Finds the addresses of a name. Default `dns.lookup`. */
-  readonly lookup?: WebhookLookup | undefined;
+  /** Finds the addresses of a name, within half of `timeoutMs` and 5 s at the most. */
+  readonly lookup: NameLookup;
 }
 
 /** A webhook that was not delivered. Its message has neither the secret nor the URL's query. */
@@ -104,7 +100,7 @@ function placeOf({ host, pathname }: URL): string {
 
 async function send(request: WebhookRequest, url: URL, place: string, signal: AbortSignal): Promise<number> {
   const isAllowed = await addressRule(request);
-  const addresses = await addressesOf(url, request.lookup, signal);
+  const addresses = await addressesOf(request, url, place);
   for (const { address } of addresses) if (!isAllowed(address)) throw refusedAddress(place, address);
 
   const outgoing = clientRequest(request, url, place, addresses, signal);
@@ -126,22 +122,22 @@ async function addressRule({ allowPrivate }: WebhookRequest): Promise<(address: 
   return (address) => isPublicAddress(ipaddr, address);
 }
 
-async function addressesOf(
-  url: URL,
-  lookup: WebhookLookup = process.getBuiltinModule("node:dns").lookup,
-  signal: AbortSignal,
-): Promise<readonly LookupAddress[]> {
+async function addressesOf(request: WebhookRequest, url: URL, place: string): Promise<readonly LookupAddress[]> {
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const family = process.getBuiltinModule("node:net").isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
-  return new Promise((resolve, reject) => {
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-    lookup(hostname, { all: true }, (error, addresses) => {
-      if (error !== null) reject(error);
-      else if (addresses.length === 0) reject(Object.assign(new Error("the name has no address"), { code: "ENOTFOUND" }));
-      else resolve(addresses);
+  const lookupMs = Math.min(maxLookupMs, request.timeoutMs * maxLookupShare);
+  const ending = new AbortController();
+  const late = new WebhookError(`${place}: its name was not found within ${lookupMs} ms`, { isRetryable: true });
+  const timer = setTimeout(() => ending.abort(late), lookupMs);
+  try {
+    return await new Promise((resolve, reject) => {
+      ending.signal.addEventListener("abort", () => reject(late), { once: true });
+      request.lookup(hostname, ending.signal).then(resolve, reject);
     });
-  });
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** The request, not sent yet: Node writes nothing of it before `end`. */
