@@ -1,6 +1,6 @@
 import type { EventBridgeClient, PutEventsCommandInput, PutEventsCommandOutput } from "@aws-sdk/client-eventbridge";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { eventBridgeBus } from "./event-bus.ts";
 
 type Sent = NonNullable<PutEventsCommandInput["Entries"]>;
@@ -30,6 +30,8 @@ function busOf(said: Said) {
 
 const numbered = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ type: "file.created", text: `{"n":${index}}` }));
+const passing = (reason: string) => ({ reason, isFinal: false });
+const final = (reason: string) => ({ reason, isFinal: true });
 const nothing = (count: number) => Array.from({ length: count }, () => undefined);
 
 test("an event is put under its type, with the source and the bus that rules look for", async () => {
@@ -110,7 +112,7 @@ test("an event that fails four times is given up with the reason of the last tim
       Detail === '{"n":1}' ? { ErrorCode: "InternalFailure", ErrorMessage: `attempt ${call}` } : { EventId: "b1" },
     ),
   );
-  expect(await bus.put(numbered(3))).toEqual([undefined, "InternalFailure attempt 4", undefined]);
+  expect(await bus.put(numbered(3))).toEqual([undefined, passing("InternalFailure attempt 4"), undefined]);
   expect(texts().map(({ length }) => length)).toEqual([3, 1, 1, 1]);
   expect(pauses).toEqual([1, 2, 3]);
 });
@@ -128,13 +130,141 @@ test.each<[string, Answered | undefined, (string | undefined)[]]>([
     isFirst = false;
     return now;
   });
-  expect(await bus.put(numbered(2))).toEqual(reasons);
+  expect(await bus.put(numbered(2))).toEqual(reasons.map((reason) => reason && passing(reason)));
 });
 
-test.each([1, 2])("a call that throws, here call %i, is the caller's", async (failing) => {
-  const { bus } = busOf((entries, call) => {
-    if (call === failing) throw new Error("connect ECONNREFUSED");
-    return taken(entries, call);
+describe("an entry that is refused for good", () => {
+  test.each(["MalformedDetail", "InvalidArgument", "RedactionFailure"])("with %s is not put again", async (ErrorCode) => {
+    const { bus, calls } = busOf((entries) =>
+      entries.map((_, index) => (index === 1 ? { ErrorCode, ErrorMessage: "Detail is malformed." } : { EventId: "b1" })),
+    );
+    expect(await bus.put(numbered(3))).toEqual([undefined, final(`${ErrorCode} Detail is malformed.`), undefined]);
+    expect(calls).toHaveLength(1);
   });
-  await expect(bus.put(numbered(20))).rejects.toThrow("connect ECONNREFUSED");
+
+  test.each([
+    ["AccessDeniedException", "no"],
+    ["NotAuthorizedForSourceException", "no"],
+    ["NotAuthorizedForDetailTypeException", "no"],
+    ["InvalidAccountIdException", "no"],
+    ["InvalidArgument", "Parameter EventBusName is not valid. Reason: it is of another account"],
+    ["InvalidArgument", "Parameter Source is not valid. Reason: it may not begin with aws."],
+  ])("is none with %s, %s: the deployment is to blame, and the same entry may go tomorrow", async (ErrorCode, ErrorMessage) => {
+    const { bus } = busOf((entries) => entries.map(() => ({ ErrorCode, ErrorMessage })));
+    expect(await bus.put(numbered(1))).toEqual([passing(`${ErrorCode} ${ErrorMessage}`)]);
+  });
+
+  test("says why in 500 characters at the most", async () => {
+    const { bus } = busOf((entries) => entries.map(() => ({ ErrorCode: "MalformedDetail", ErrorMessage: "x".repeat(2_000) })));
+    expect((await bus.put(numbered(1)))[0]?.reason).toHaveLength(500);
+  });
+});
+
+describe("a call that is refused as a whole", () => {
+  const failure = (name: string, message: string, more: object = {}) => Object.assign(new Error(message), { name, ...more });
+  const isBad = ({ Detail = "" }: Sent[number]) => Detail.includes("bad");
+  const given = (...kinds: ("good" | "bad")[]) => kinds.map((kind, n) => ({ type: "file.created", text: `{"${kind}":${n}}` }));
+
+  test.each([
+    ["ValidationException", failure("ValidationException", "Total size of the entries in the request is over the limit.")],
+    ["SerializationException", failure("SerializationException", "a text cannot be read")],
+    ["413", failure("UnknownError", "too large", { $metadata: { httpStatusCode: 413 } })],
+    ["RequestEntityTooLarge", failure("RequestEntityTooLarge", "too large")],
+  ])("with %s is put one by one: the good ones go once each, in their order, the bad one never will", async (_what, error) => {
+    const { bus, texts, pauses } = busOf((entries, call) => {
+      if (entries.some(isBad)) throw error;
+      return taken(entries, call);
+    });
+    const events = given("good", "bad", "good", "good");
+    expect(await bus.put(events)).toEqual([undefined, final(String(error)), undefined, undefined]);
+    expect(texts()).toEqual([events.map(({ text }) => text), ...events.map(({ text }) => [text])]);
+    expect(pauses).toEqual([]);
+  });
+
+  test("of which another entry throttles is put again without the bad one", async () => {
+    const { bus, texts } = busOf((entries, call) => {
+      if (entries.some(isBad)) throw failure("ValidationException", "no");
+      return call === 2 ? [{ ErrorCode: "ThrottlingException" }] : taken(entries, call);
+    });
+    expect(await bus.put(given("good", "bad"))).toEqual([undefined, final("ValidationException: no")]);
+    expect(texts().at(-1)).toEqual(['{"good":0}']);
+  });
+
+  test("however many entries are bad keeps none of the good ones", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.constantFrom("good", "bad"), { maxLength: 40 }), async (kinds) => {
+        const { bus, texts } = busOf((entries, call) => {
+          if (entries.some(isBad)) throw failure("ValidationException", "no");
+          return taken(entries, call);
+        });
+        const outcome = await bus.put(given(...kinds));
+        expect(outcome.map((refusal) => (refusal === undefined ? "good" : "bad"))).toEqual(kinds);
+        const went = texts().filter((batch) => !batch.some((text) => text?.includes("bad")));
+        expect(went.flat().length).toBe(kinds.filter((kind) => kind === "good").length);
+      }),
+    );
+  });
+
+  test("because of the bus or the source blames no event, and nothing more is put", async () => {
+    for (const member of ["eventBusName", "source", "endpointId"]) {
+      const message = `1 validation error detected: Value '!' at 'entries.1.member.${member}' failed to satisfy constraint`;
+      const { bus, calls } = busOf(() => {
+        throw failure("ValidationException", message);
+      });
+      const reason = `ValidationException: ${message.replace("Value '!'", "Value")}`;
+      expect(await bus.put(numbered(20))).toEqual(numbered(20).map(() => passing(reason)));
+      expect(calls).toHaveLength(1);
+    }
+  });
+
+  test("is not quoted: the value that was refused may be a payload", async () => {
+    const { bus } = busOf(() => {
+      const value = '[PutEventsRequestEntry(detail={"card":"4111\' at \'home"}, eventBusName=main)]';
+      throw failure("ValidationException", `1 validation error detected: Value '${value}' at 'entries.1.member.detail' failed`);
+    });
+    const reason = "ValidationException: 1 validation error detected: Value at 'entries.1.member.detail' failed";
+    expect(await bus.put(numbered(1))).toEqual([final(reason)]);
+  });
+
+  test.each([
+    ["InternalException", { $fault: "server" }],
+    ["InternalFailure", { $metadata: { httpStatusCode: 500 } }],
+  ])("with %s goes without the event that the service stumbles over, which stays", async (name, more) => {
+    const { bus } = busOf((entries, call) => {
+      if (entries.some(isBad)) throw failure(name, "no", more);
+      return taken(entries, call);
+    });
+    const stays = passing(`${name}: no`);
+    expect(await bus.put(given("bad", "good", "good", "bad", "good"))).toEqual([stays, undefined, undefined, stays, undefined]);
+  });
+
+  test("by a service that is down is tried three times, and the rest is left", async () => {
+    const { bus, calls, pauses } = busOf((entries, call) => {
+      if (call > 1) throw failure("InternalException", "no", { $fault: "server" });
+      return taken(entries, call);
+    });
+    const left = passing("InternalException: no");
+    expect(await bus.put(numbered(30))).toEqual([...nothing(10), ...Array.from({ length: 20 }, () => left)]);
+    expect([calls.length, pauses]).toEqual([4, []]);
+  });
+
+  test.each([
+    ["no connection", new Error("connect ECONNREFUSED")],
+    [
+      "ThrottlingException",
+      failure("ThrottlingException", "slow down", { $fault: "client", $metadata: { httpStatusCode: 400 } }),
+    ],
+    ["AccessDeniedException", failure("AccessDeniedException", "no", { $fault: "client", $metadata: { httpStatusCode: 400 } })],
+  ])("for %s leaves what was not taken before, and is not tried again", async (_what, error) => {
+    for (const failing of [1, 2]) {
+      const { bus, calls } = busOf((entries, call) => {
+        if (call === failing) throw error;
+        return taken(entries, call);
+      });
+      const done = (failing - 1) * 10;
+      const left = Array.from({ length: 20 - done }, () => passing(String(error)));
+      expect(await bus.put(numbered(20))).toEqual([...nothing(done), ...left]);
+      expect(calls).toHaveLength(failing);
+    }
+  });
 });

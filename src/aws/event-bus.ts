@@ -1,5 +1,6 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
-import type { EventBus } from "../events/outbox.ts";
+import type { EventBus, Refusal } from "../events/outbox.ts";
+import { callFailure, entryRefusal } from "./put-events-failure.ts";
 
 /** EventBridge takes so many events in one call, and so many bytes. */
 const [maxEntries, maxBytes] = [10, 262_144];
@@ -7,6 +8,8 @@ const [maxEntries, maxBytes] = [10, 262_144];
 const entryBytes = 512;
 /** How often entries that failed are put again. */
 const maxAttempts = 4;
+/** After so many calls in a row that failed as a whole, and not because of their entries, the bus is left alone. */
+const maxFailedCalls = 3;
 
 type Entry = Parameters<EventBus["put"]>[0][number];
 
@@ -19,38 +22,49 @@ export interface EventBusOptions {
   readonly pause: (attempt: number) => Promise<void>;
 }
 
-/** A bus of EventBridge: events go ten at a time, and of those that failed these alone are put again. */
+/**
+ * A bus of EventBridge: events go ten at a time, and of those that failed these alone are put again. Where a call is refused
+ * as a whole, which one of its entries may be to blame for, they are put one by one.
+ */
 export function eventBridgeBus(client: EventBridgeClient, { busName, source, pause }: EventBusOptions): EventBus {
-  /** Puts a batch; gives for each why it failed. */
-  const putBatch = async (batch: readonly Entry[]): Promise<(string | undefined)[]> => {
+  const send = async (batch: readonly Entry[]): Promise<readonly (Refusal | undefined)[]> => {
     const { PutEventsCommand } = await import("./eventbridge-sdk.ts");
     const { Entries = [] } = await client.send(
       new PutEventsCommand({
         Entries: batch.map(({ type, text }) => ({ EventBusName: busName, Source: source, DetailType: type, Detail: text })),
       }),
     );
-    return batch.map((_, index) => {
-      const { EventId, ErrorCode, ErrorMessage = "" } = Entries[index] ?? {};
-      return EventId === undefined ? `${ErrorCode ?? "no answer"} ${ErrorMessage}`.trim() : undefined;
-    });
+    return batch.map((_, index) => entryRefusal(Entries[index]));
   };
   return {
     put: async (events) => {
-      const reasons: (string | undefined)[] = events.map(() => undefined);
-      let left = events.map((_, index) => index);
-      for (let attempt = 0; left.length > 0 && attempt < maxAttempts; attempt += 1) {
-        if (attempt > 0) await pause(attempt);
-        const failed: number[] = [];
-        for (const batch of batches(events, left)) {
-          const outcome = await putBatch(batch.map((index) => events[index] as Entry)); // safe: an index of the list
-          for (const [at, index] of batch.entries()) {
-            reasons[index] = outcome[at];
-            if (outcome[at] !== undefined) failed.push(index);
-          }
+      const refusals: (Refusal | undefined)[] = events.map(() => undefined);
+      let failedCalls = 0;
+      let down: Refusal | undefined;
+      const putThem = async (indexes: readonly number[]): Promise<void> => {
+        if (down !== undefined) {
+          for (const index of indexes) refusals[index] = down;
+          return;
         }
-        left = failed;
+        try {
+          const answers = await send(indexes.map((index) => events[index] as Entry)); // safe: indexes of the list
+          failedCalls = 0;
+          for (const [at, index] of indexes.entries()) refusals[index] = answers[at];
+        } catch (error) {
+          const { mayBeOneEntrys, ...failure } = callFailure(error);
+          for (const index of indexes) refusals[index] = failure;
+          failedCalls = failure.isFinal ? 0 : failedCalls + 1;
+          if (!mayBeOneEntrys || failedCalls === maxFailedCalls) down = failure;
+          else if (indexes.length > 1) for (const index of indexes) await putThem([index]);
+        }
+      };
+      let left = events.map((_, index) => index);
+      for (let attempt = 0; left.length > 0 && down === undefined && attempt < maxAttempts; attempt += 1) {
+        if (attempt > 0) await pause(attempt);
+        for (const batch of batches(events, left)) await putThem(batch);
+        left = left.filter((index) => refusals[index]?.isFinal === false);
       }
-      return reasons;
+      return refusals;
     },
   };
 }

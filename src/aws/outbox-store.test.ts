@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { startEmbeddedStack } from "../embedded/index.ts";
 import type { OutboxRow } from "../events/outbox.ts";
+import { itemBefore } from "./aside-item.ts";
 import { openDatabase } from "./dynamodb.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
 import { ensureTables } from "./tables.ts";
@@ -31,6 +32,35 @@ test("What waits is read in its order, from before a time and behind a row, and 
     await outbox.remove(row(1));
     await outbox.remove(row(1));
     expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(2), row(3)]);
+
+    // What is set aside is in no shard, has all that it had, and can be put back.
+    const { GetCommand, PutCommand } = await import("@aws-sdk/lib-dynamodb");
+    const odd = { pk: "shard#1", sk: "000000000000003#odd", envelope: { not: "a text" }, tags: new Set(["a"]) };
+    await database.send(new PutCommand({ TableName: "outbox", Item: odd }));
+    const [, , unreadable] = await outbox.pending("shard#1", row(4).sort, 10);
+    expect(unreadable).toEqual({
+      shard: "shard#1",
+      sort: odd.sk,
+      eventId: "odd",
+      type: "unknown",
+      text: "",
+      unreadable: odd,
+    });
+    const asideOf = async (sort: string) => {
+      const Key = { pk: "aside", sk: `${sort}#shard#1` };
+      return (await database.send(new GetCommand({ TableName: "outbox", Key }))).Item;
+    };
+    const since = { asideReason: "never", asideAt: "1970-01-01T00:00:00.007Z" };
+    expect(await outbox.setAside(row(2), "never", 7)).toBe(true);
+    expect(await outbox.setAside(row(2), "again", 8)).toBe(false);
+    const { eventId, type, text: envelope } = row(2);
+    const aside = { pk: "aside", sk: `${row(2).sort}#shard#1`, eventId, type, envelope, ...since };
+    expect(await asideOf(row(2).sort)).toEqual(aside);
+    expect(itemBefore(aside)).toEqual({ pk: "shard#1", sk: row(2).sort, eventId, type, envelope });
+    expect(await outbox.setAside(unreadable as OutboxRow, "never", 7)).toBe(true); // safe: it was looked at
+    expect(await asideOf(odd.sk)).toEqual({ ...odd, pk: "aside", sk: `${odd.sk}#shard#1`, ...since });
+    expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(3)]);
+    await expect(dynamoOutbox(database, "elsewhere").setAside(row(3), "never", 7)).rejects.toThrow("not found");
   } finally {
     database.destroy();
     await stack.close();

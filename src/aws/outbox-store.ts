@@ -1,5 +1,6 @@
 import type { Database } from "../context/pipeline-context.ts";
 import type { OutboxRow, OutboxStore } from "../events/outbox.ts";
+import { asideItem } from "./aside-item.ts";
 import { type Item, marshalled } from "./claim-item.ts";
 
 /**
@@ -14,6 +15,20 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
     remove: async ({ shard, sort }) => {
       const { DeleteItemCommand } = await import("./dynamodb-sdk.ts");
       await database.send(new DeleteItemCommand({ TableName: tableName, Key: marshalled({ pk: shard, sk: sort }) as Item }));
+    },
+    setAside: async (row, reason, nowMs) => {
+      const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
+      const aside = { TableName: tableName, Item: asideItem(row, reason, nowMs) };
+      // Whoever removed it meanwhile has it done.
+      const own = { TableName: tableName, Key: { pk: row.shard, sk: row.sort }, ConditionExpression: "attribute_exists(pk)" };
+      try {
+        await database.send(new TransactWriteCommand({ TransactItems: [{ Put: aside }, { Delete: own }] }));
+        return true;
+      } catch (error) {
+        const { CancellationReasons: reasons = [] } = error as { readonly CancellationReasons?: { Code?: string }[] }; // safe: an error has them, or not
+        if (reasons.some(({ Code }) => Code === "ConditionalCheckFailed")) return false;
+        throw error;
+      }
     },
     pending: async (shard, beforeSort, limit, afterSort) => {
       const { QueryCommand } = await import("./dynamodb-sdk.ts");
@@ -32,6 +47,11 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
   };
 }
 
-function rowOf({ pk, sk, eventId, type, envelope }: Readonly<Record<string, unknown>>): OutboxRow {
-  return { shard: String(pk), sort: String(sk), eventId: String(eventId), type: String(type), text: String(envelope) };
+function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
+  const { pk, sk, eventId, type, envelope } = item;
+  const [shard, sort] = [String(pk), String(sk)];
+  if (typeof eventId === "string" && typeof type === "string" && typeof envelope === "string") {
+    return { shard, sort, eventId, type, text: envelope };
+  }
+  return { shard, sort, eventId: sort.slice(sort.indexOf("#") + 1), type: "unknown", text: "", unreadable: item };
 }

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { storeOf, timersOf, World } from "../../test/once/world.ts";
 import type { Logger } from "../log/logger.ts";
 import { leaseMs, skewMs, takenClaim } from "../once/claim.ts";
@@ -18,8 +18,12 @@ class Shared {
   readonly puts: string[][] = [];
   readonly reads: string[] = [];
   readonly lines: [level: string, msg: string, data?: unknown][] = [];
+  /** Why and when rows were set aside. */
+  readonly asides: [row: OutboxRow, reason: string, nowMs: number][] = [];
   /** Decides what the bus says of an event. */
   reasonOf: (eventId: string, call: number) => string | undefined = () => undefined;
+  /** Decides whether it is the event's fault. */
+  isFinal: (eventId: string) => boolean = () => false;
 
   /** Puts a row as if it had been committed `ageMs` ago. */
   add(shard: number, number: number, ageMs: number): OutboxRow {
@@ -80,6 +84,13 @@ function processOf(
       await turn("remove");
       shared.rows = shared.rows.filter(({ eventId }) => eventId !== row.eventId);
     },
+    setAside: async (row, reason, nowMs) => {
+      await turn("setAside");
+      if (!shared.rows.includes(row)) return false;
+      shared.rows = shared.rows.filter((other) => other !== row);
+      shared.asides.push([row, reason, nowMs]);
+      return true;
+    },
     pending: async (shard, before, limit, after = "") => {
       await turn("pending");
       shared.reads.push(shard);
@@ -93,7 +104,10 @@ function processOf(
       await turn("put");
       const eventIds = events.map(({ text }) => (JSON.parse(text) as { eventId: string }).eventId);
       shared.puts.push(eventIds);
-      return eventIds.map((eventId) => shared.reasonOf(eventId, shared.puts.length));
+      return eventIds.map((eventId) => {
+        const reason = shared.reasonOf(eventId, shared.puts.length);
+        return reason === undefined ? undefined : { reason, isFinal: shared.isFinal(eventId) };
+      });
     },
     ...own,
   };
@@ -187,11 +201,11 @@ test("a sweep dispatches rows as old as the grace, and leaves those that are on 
   const shared = new Shared();
   const old = [shared.add(5, 0, graceMs + 60_000), shared.add(5, 1, graceMs)];
   const young = [shared.add(5, 2, graceMs - 1), shared.add(5, 3, 0)];
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0, setAside: 0 });
   expect(shared.puts).toEqual([idsOf(old)]);
   expect(shared.rows).toEqual(young);
   shared.world.nowMs += graceMs;
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 2, left: 0, setAside: 0 });
   expect(shared.rows).toEqual([]);
 });
 
@@ -200,16 +214,16 @@ test("a sweep goes through all shards, each by itself and the oldest rows first"
   for (let shard = 7; shard >= 0; shard -= 1) {
     for (const number of [0, 1, 2]) shared.add(shard, number, graceMs + 1_000 - number);
   }
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 24, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 24, left: 0, setAside: 0 });
   expect(shared.puts).toEqual(
     Array.from({ length: 8 }, (_, shard) => [eventIdOf(shard, 0), eventIdOf(shard, 1), eventIdOf(shard, 2)]),
   );
-  expect(shared.lines).toEqual([["info", "outbox.swept", { dispatched: 24, left: 0 }]]);
+  expect(shared.lines).toEqual([["info", "outbox.swept", { dispatched: 24, left: 0, setAside: 0 }]]);
 });
 
 test("a sweep that finds nothing reads each shard once, claims none and logs nothing", async () => {
   const shared = new Shared();
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 0, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
   expect(shared.reads).toEqual(Array.from({ length: 8 }, (_, shard) => `shard#${shard}`));
   expect([[...shared.world.seen], shared.lines]).toEqual([[], []]);
 });
@@ -223,13 +237,13 @@ test("a sweep leaves a shard that another sweeps, until the lease of that one is
   await other.claims.take(sweepKey("shard#3"), { waitMs: 0, stop: [] });
   const { outbox } = processOf(shared);
 
-  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 1, left: 1 });
+  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 1, left: 1, setAside: 0 });
   expect(shared.dispatched()).toEqual([eventIdOf(4, 1)]);
 
   world.nowMs += leaseMs + skewMs;
-  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 0, left: 1 });
+  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 0, left: 1, setAside: 0 });
   world.nowMs += 1;
-  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 1, left: 0 });
+  expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 1, left: 0, setAside: 0 });
   expect(shared.rows).toEqual([]);
 });
 
@@ -239,7 +253,7 @@ test("a sweep lets go of its shards, so that the next sweep need not wait", asyn
   await outboxOf(shared).sweep({ graceMs });
   expect(shared.world.records.size).toBe(0);
   shared.add(3, 1, graceMs);
-  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0 });
+  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0, setAside: 0 });
 });
 
 test.each([
@@ -249,7 +263,7 @@ test.each([
 ])("a sweep of %i rows of one shard goes on page by page", async (count, sizes) => {
   const shared = new Shared();
   for (let number = 0; number < count; number += 1) shared.add(2, number, graceMs + count - number);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: count, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: count, left: 0, setAside: 0 });
   expect(shared.puts.map(({ length }) => length)).toEqual(sizes);
   expect(shared.dispatched()).toEqual(Array.from({ length: count }, (_, number) => eventIdOf(2, number)));
 });
@@ -257,7 +271,7 @@ test.each([
 test("a page that ends before it is full is not the last", async () => {
   const shared = new Shared();
   for (let number = 0; number < 5; number += 1) shared.add(2, number, graceMs + 5 - number);
-  expect(await outboxOf(shared, { most: 2 }).sweep({ graceMs })).toEqual({ dispatched: 5, left: 0 });
+  expect(await outboxOf(shared, { most: 2 }).sweep({ graceMs })).toEqual({ dispatched: 5, left: 0, setAside: 0 });
   expect(shared.puts.map(({ length }) => length)).toEqual([2, 2, 1]);
 });
 
@@ -267,11 +281,11 @@ test("rows that the bus does not take do not hold up those behind them, nor othe
   shared.add(6, 0, graceMs);
   const refused = [eventIdOf(2, 101), eventIdOf(2, 102)];
   shared.reasonOf = (eventId) => (refused.includes(eventId) ? "InternalFailure" : undefined);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 249, left: 2 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 249, left: 2, setAside: 0 });
   expect(shared.puts.map(({ length }) => length)).toEqual([100, 100, 50, 1]);
   expect(shared.lines).toEqual([
     ["warn", "event.dispatch_failed", { events: refused.map((id) => `file.created ${id}`), reason: "InternalFailure" }],
-    ["info", "outbox.swept", { dispatched: 249, left: 2 }],
+    ["info", "outbox.swept", { dispatched: 249, left: 2, setAside: 0 }],
   ]);
   expect(shared.world.records.size).toBe(0);
 });
@@ -281,14 +295,103 @@ test("a bus that takes nothing of a page is asked again another time, and for th
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
   shared.add(6, 0, graceMs);
   shared.reasonOf = (_eventId, call) => (call === 1 ? "InternalFailure" : undefined);
-  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 1, left: 100 });
+  expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 1, left: 100, setAside: 0 });
   expect(shared.puts.map(({ length }) => length)).toEqual([100, 1]);
+});
+
+describe("an event that the bus will never take", () => {
+  const reason = "MalformedDetail Detail is malformed.";
+
+  test("is set aside by a sweep, and what is around it is dispatched exactly once", async () => {
+    const shared = new Shared();
+    const rows = [0, 1, 2, 3].map((number) => shared.add(2, number, graceMs + 4 - number));
+    const [good, bad] = rows;
+    shared.add(5, 0, graceMs);
+    shared.reasonOf = (eventId) => (eventId === bad?.eventId ? reason : undefined);
+    shared.isFinal = () => true;
+    const { outbox } = processOf(shared);
+    expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 4, left: 0, setAside: 1 });
+    expect(shared.asides).toEqual([[bad, reason, shared.world.nowMs]]);
+    expect(shared.rows).toEqual([]);
+    expect(shared.dispatched()).toHaveLength(5);
+    expect(shared.lines).toEqual([
+      ["error", "event.set_aside", { type: "file.created", eventId: bad?.eventId, reason }],
+      ["info", "outbox.swept", { dispatched: 4, left: 0, setAside: 1 }],
+    ]);
+    expect(shared.dispatched()).toContain(good?.eventId);
+    expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
+    expect(shared.puts).toHaveLength(2);
+  });
+
+  test("does not hold up those behind it, also where a whole page is of its kind", async () => {
+    const shared = new Shared();
+    for (let number = 0; number < 150; number += 1) shared.add(2, number, graceMs + 150 - number);
+    const isBad = (eventId: string) => eventId < eventIdOf(2, 100);
+    shared.reasonOf = (eventId) => (isBad(eventId) ? reason : undefined);
+    shared.isFinal = isBad;
+    expect(await outboxOf(shared).sweep({ graceMs })).toEqual({ dispatched: 50, left: 0, setAside: 100 });
+  });
+
+  test("is left after its commit: who sets it aside has claimed its shard", async () => {
+    const shared = new Shared();
+    const row = shared.add(2, 0, graceMs);
+    shared.reasonOf = () => reason;
+    shared.isFinal = () => true;
+    const { outbox } = processOf(shared);
+    await outbox.dispatch([row]);
+    expect([shared.rows, shared.asides]).toEqual([[row], []]);
+    expect(shared.lines).toEqual([["warn", "event.dispatch_failed", { events: [`file.created ${row.eventId}`], reason }]]);
+    expect(await outbox.dispatchLeft([row])).toEqual({ dispatched: 0, left: 0, setAside: 1 });
+    expect(shared.asides).toHaveLength(1);
+  });
+
+  test("stays, with a line, where it cannot be set aside, and holds up nothing either", async () => {
+    const shared = new Shared();
+    const rows = [0, 1, 2].map((number) => shared.add(2, number, graceMs + 3 - number));
+    const bad = rows[1] as OutboxRow; // safe: there are three
+    shared.reasonOf = (eventId) => (eventId === bad.eventId ? reason : undefined);
+    shared.isFinal = () => true;
+    expect(await outboxOf(shared, { setAside: reject, most: 2 }).sweep({ graceMs })).toEqual({
+      dispatched: 2,
+      left: 1,
+      setAside: 0,
+    });
+    expect(shared.rows).toEqual([bad]);
+    const refused = { type: "file.created", eventId: bad.eventId, refusal: reason, reason: "Error: connect ECONNREFUSED" };
+    expect(shared.lines).toContainEqual(["warn", "event.set_aside_failed", refused]);
+  });
+
+  test("is nobody's news where it is gone meanwhile", async () => {
+    const shared = new Shared();
+    const row = shared.add(2, 0, graceMs);
+    shared.reasonOf = () => reason;
+    shared.isFinal = () => true;
+    expect(await outboxOf(shared, { setAside: async () => false }).dispatchLeft([row])).toEqual({
+      dispatched: 0,
+      left: 0,
+      setAside: 0,
+    });
+    expect(shared.lines).toEqual([]);
+  });
+
+  test("is also a row that is none: the bus is not asked about it", async () => {
+    const shared = new Shared();
+    const row = { ...shared.add(2, 0, graceMs), type: "unknown", text: "", unreadable: { pk: "shard#2", envelope: 7 } };
+    shared.rows = [row];
+    expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({ dispatched: 0, left: 0, setAside: 1 });
+    expect(shared.asides.map(([aside]) => aside)).toEqual([row]);
+    expect(shared.lines[0]).toEqual([
+      "error",
+      "event.set_aside",
+      { type: "unknown", eventId: row.eventId, reason: expect.stringContaining("the row is no event") },
+    ]);
+  });
 });
 
 test("a sweep that is called off before it begins reads nothing", async () => {
   const shared = new Shared();
   shared.add(0, 0, graceMs);
-  expect(await outboxOf(shared).sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({ dispatched: 0, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
   expect([shared.reads, shared.puts]).toEqual([[], []]);
 });
 
@@ -298,7 +401,7 @@ test("a sweep that is called off ends after the page that is under way, and lets
   shared.add(6, 0, graceMs);
   const stopping = new AbortController();
   shared.reasonOf = () => void stopping.abort();
-  expect(await outboxOf(shared).sweep({ graceMs, signal: stopping.signal })).toEqual({ dispatched: 100, left: 0 });
+  expect(await outboxOf(shared).sweep({ graceMs, signal: stopping.signal })).toEqual({ dispatched: 100, left: 0, setAside: 0 });
   expect(shared.puts).toHaveLength(1);
   expect([shared.rows.length, shared.world.records.size]).toEqual([151, 0]);
 });
@@ -316,7 +419,7 @@ test("a sweep that has lost its shard to another ends there, and leaves it to th
       process.schedule.tick();
     },
   });
-  expect(await process.outbox.sweep({ graceMs })).toEqual({ dispatched: 100, left: 0 });
+  expect(await process.outbox.sweep({ graceMs })).toEqual({ dispatched: 100, left: 0, setAside: 0 });
   expect(shared.puts).toHaveLength(1);
   expect([world.records.get(key)?.owner, world.violations]).toEqual(["b1", []]);
 });
@@ -325,12 +428,12 @@ test("a sweep leaves all rows where the bus cannot be reached, says why, and let
   const shared = new Shared();
   shared.add(2, 0, graceMs);
   shared.add(6, 1, graceMs);
-  expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({ dispatched: 0, left: 2 });
+  expect(await outboxOf(shared, { put: reject }).sweep({ graceMs })).toEqual({ dispatched: 0, left: 2, setAside: 0 });
   const reason = "Error: connect ECONNREFUSED";
   expect(shared.lines).toEqual([
     ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(2, 0)}`], reason }],
     ["warn", "event.dispatch_failed", { events: [`file.created ${eventIdOf(6, 1)}`], reason }],
-    ["info", "outbox.swept", { dispatched: 0, left: 2 }],
+    ["info", "outbox.swept", { dispatched: 0, left: 2, setAside: 0 }],
   ]);
   expect(shared.world.records.size).toBe(0);
 });
@@ -343,7 +446,7 @@ test.each<[string, Fakes]>([
   shared.add(2, 0, graceMs);
   await expect(outboxOf(shared, fakes).sweep({ graceMs })).rejects.toThrow("connect ECONNREFUSED");
   expect(shared.world.records.size).toBe(0);
-  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0 });
+  expect(await outboxOf(shared, { name: "b" }).sweep({ graceMs })).toEqual({ dispatched: 1, left: 0, setAside: 0 });
 });
 
 test("several sweeps at once dispatch each row once, and leave none, however their calls interleave", async () => {

@@ -15,6 +15,8 @@ export interface OutboxRow {
   readonly type: string;
   /** The envelope as it goes over the wire. */
   readonly text: string;
+  /** What is stored, where that is no event: it cannot be dispatched. */
+  readonly unreadable?: Readonly<Record<string, unknown>>;
 }
 
 /** Keeps events until they are dispatched. */
@@ -22,19 +24,31 @@ export interface OutboxStore {
   /** What puts a row, for a transaction. */
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
+  /**
+   * Moves a row out of its shard, with all that it has, to where nobody dispatches it.
+   *
+   * @returns whether it was still there.
+   */
+  setAside(row: OutboxRow, reason: string, nowMs: number): Promise<boolean>;
   /** The first rows of a shard before `beforeSort`, and behind `afterSort` where it is given, at most `limit`. */
   pending(shard: string, beforeSort: string, limit: number, afterSort?: string): Promise<readonly OutboxRow[]>;
+}
+
+/** Why the bus has not taken an event. */
+export interface Refusal {
+  readonly reason: string;
+  /** Whether the event is to blame, so that the bus will never take it. */
+  readonly isFinal: boolean;
 }
 
 /** Where events are dispatched to. */
 export interface EventBus {
   /**
-   * Puts events on the bus; tries again what the bus has not taken.
+   * Puts events on the bus; tries again what the bus has not taken. An event that it refuses keeps no other from being taken.
    *
    * @returns for each event why it was not taken, `undefined` where it was.
-   * @throws where the bus cannot be reached.
    */
-  put(events: readonly Pick<OutboxRow, "type" | "text">[]): Promise<readonly (string | undefined)[]>;
+  put(events: readonly Pick<OutboxRow, "type" | "text">[]): Promise<readonly (Refusal | undefined)[]>;
 }
 
 /** What an outbox works with. */
@@ -53,9 +67,15 @@ export interface Outbox {
   /** Dispatches rows that were committed. Never throws: what was not dispatched is left to the sweep, and logged. */
   dispatch(rows: readonly OutboxRow[]): Promise<void>;
   /**
-   * Dispatches the rows that are older than `graceMs`, of every shard that nobody else sweeps.
+   * Dispatches rows of a shard that the caller has claimed, and sets aside those that the bus will never take.
    *
-   * @returns how many were dispatched, and how many at least were left.
+   * @throws what the store throws.
+   */
+  dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
+  /**
+   * Dispatches the rows that are older than `graceMs`, of every shard that nobody else sweeps, and sets aside those that the
+   * bus will never take.
+   *
    * @throws what the store throws.
    */
   sweep(options: SweepOptions): Promise<Swept>;
@@ -69,10 +89,13 @@ export interface SweepOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What came of a sweep. */
+/** What came of a sweep, in events. */
 export interface Swept {
   readonly dispatched: number;
+  /** How many at least are still there, and will be tried again. */
   readonly left: number;
+  /** How many the bus will never take: they are out of the way, and wait for somebody to look at them. */
+  readonly setAside: number;
 }
 
 /** So many sweeps can go on at the same time, and so many partitions take the writes. */
@@ -80,59 +103,83 @@ const shards = 8;
 /** How many rows of a shard are read at once. */
 const pageSize = 100;
 
+const noEvent: Refusal = { reason: "the row is no event: it has no envelope, type or event ID", isFinal: true };
+
 /** What whoever goes through a shard claims: two would dispatch the same rows twice. */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 /** Creates an {@link Outbox}. */
 export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions): Outbox {
-  /** For each row why the bus has not taken it; a bus that cannot be reached has taken none. */
-  const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (string | undefined)[]> => {
+  /** For each row why the bus has not taken it; a bus that cannot be opened has taken none. */
+  const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
+    const readable = rows.filter(({ unreadable }) => unreadable === undefined);
+    const refusals = new Map<OutboxRow, Refusal | undefined>(rows.map((row) => [row, noEvent]));
     try {
-      return await (await bus()).put(rows);
+      const answers = readable.length === 0 ? [] : await (await bus()).put(readable);
+      for (const [index, row] of readable.entries()) refusals.set(row, answers[index]);
     } catch (error) {
-      return rows.map(() => String(error));
+      for (const row of readable) refusals.set(row, { reason: String(error), isFinal: false });
     }
+    return rows.map((row) => refusals.get(row));
   };
 
-  /** Puts rows on the bus and removes those that it has taken; gives how many. */
-  const put = async (rows: readonly OutboxRow[]): Promise<number> => {
-    const reasons = await putAll(rows);
-    const left = rows.filter((_, index) => reasons[index] !== undefined);
-    if (left.length > 0) {
-      log.warn("event.dispatch_failed", { events: left.map(shown), reason: reasons.find((reason) => reason !== undefined) });
+  /** Puts rows on the bus and removes those that it has taken. What it will never take is left, or set aside. */
+  const put = async (rows: readonly OutboxRow[], setsAside: boolean): Promise<Swept> => {
+    const refusals = await putAll(rows);
+    const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [[], [], []];
+    let firstReason: string | undefined;
+    for (const [index, row] of rows.entries()) {
+      const refusal = refusals[index];
+      if (refusal === undefined) taken.push(row);
+      else if (setsAside && refusal.isFinal) refused.push([row, refusal.reason]);
+      else {
+        left.push(shown(row));
+        firstReason ??= refusal.reason;
+      }
     }
+    if (left.length > 0) log.warn("event.dispatch_failed", { events: left, reason: firstReason });
     const rowStore = await store();
-    await Promise.all(rows.filter((_, index) => reasons[index] === undefined).map((row) => rowStore.remove(row)));
-    return rows.length - left.length;
+    await Promise.all(taken.map((row) => rowStore.remove(row)));
+    let [setAside, stuck] = [0, 0];
+    for (const [row, reason] of refused) {
+      try {
+        if (!(await rowStore.setAside(row, reason, clock.now()))) continue;
+        setAside += 1;
+        log.error("event.set_aside", { type: row.type, eventId: row.eventId, reason });
+      } catch (error) {
+        stuck += 1;
+        log.warn("event.set_aside_failed", { type: row.type, eventId: row.eventId, refusal: reason, reason: String(error) });
+      }
+    }
+    return { dispatched: taken.length, left: left.length + stuck, setAside };
   };
 
   const sweepShard = async (shard: string, { graceMs, signal }: SweepOptions): Promise<Swept> => {
     const before = timeText(clock.now() - graceMs + 1);
     // Most shards have nothing: these cost one read, and nobody has to claim them.
     const first = await (await store()).pending(shard, before, 1);
-    if (first.length === 0) return { dispatched: 0, left: 0 };
+    if (first.length === 0) return { dispatched: 0, left: 0, setAside: 0 };
     const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
-    if (taken.kind !== "taken") return { dispatched: 0, left: first.length };
+    if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };
     const { claim } = taken;
-    let [dispatched, left] = [0, 0];
+    let total: Swept = { dispatched: 0, left: 0, setAside: 0 };
     try {
       let after: string | undefined;
       for (;;) {
         if (signal?.aborted || claim.isLost()) break;
         const rows = await (await store()).pending(shard, before, pageSize, after);
         if (rows.length === 0) break;
-        const count = await put(rows);
-        dispatched += count;
-        left += rows.length - count;
-        // A bus that takes nothing is asked another time; rows that it never takes do not hold up those behind them.
-        if (count === 0) break;
+        const swept = await put(rows, true);
+        total = sum(total, swept);
+        // A bus that takes nothing is asked another time; rows that it does not take do not hold up those behind them.
+        if (swept.dispatched + swept.setAside === 0) break;
         // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
         after = rows.at(-1)?.sort;
       }
     } finally {
       await claim.release();
     }
-    return { dispatched, left };
+    return total;
   };
 
   return {
@@ -143,21 +190,28 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
     dispatch: async (rows) => {
       if (rows.length === 0) return;
       try {
-        await put(rows);
+        await put(rows, false);
       } catch (error) {
         log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // taken, but not removed
       }
     },
+    dispatchLeft: (rows) => put(rows, true),
     sweep: async (options) => {
-      const total = { dispatched: 0, left: 0 };
+      let total: Swept = { dispatched: 0, left: 0, setAside: 0 };
       for (let shard = 0; shard < shards && !options.signal?.aborted; shard += 1) {
-        const { dispatched, left } = await sweepShard(`shard#${shard}`, options);
-        total.dispatched += dispatched;
-        total.left += left;
+        total = sum(total, await sweepShard(`shard#${shard}`, options));
       }
-      if (total.dispatched > 0 || total.left > 0) log.info("outbox.swept", total);
+      if (total.dispatched + total.left + total.setAside > 0) log.info("outbox.swept", { ...total });
       return total;
     },
+  };
+}
+
+function sum(one: Swept, other: Swept): Swept {
+  return {
+    dispatched: one.dispatched + other.dispatched,
+    left: one.left + other.left,
+    setAside: one.setAside + other.setAside,
   };
 }
 

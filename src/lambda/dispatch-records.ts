@@ -90,18 +90,20 @@ async function dispatchShard(
       deadlineMs: time.deadlineMs,
     });
     if (claim.kind !== "taken") return leftOf(given, waiting);
-    let found: number;
+    let [dispatched, setAside] = [0, 0];
     try {
       waiting = await rowsOf(store, given);
-      found = waiting.length;
       for (let at = 0; at < waiting.length && !time.isOverIn(0) && !claim.claim.isLost(); at += pageSize) {
-        await outbox.dispatch(waiting.slice(at, at + pageSize));
+        const swept = await outbox.dispatchLeft(waiting.slice(at, at + pageSize));
+        dispatched += swept.dispatched;
+        setAside += swept.setAside;
       }
       waiting = await rowsOf(store, given);
     } finally {
       await claim.claim.release();
     }
-    if (found > 0) log.info("outbox.streamed", { dispatched: found - waiting.length, left: waiting.length });
+    const left = waiting.length;
+    if (dispatched + setAside + left > 0) log.info("outbox.streamed", { dispatched, left, setAside });
     return leftOf(given, waiting);
   } catch (error) {
     log.warn("outbox.stream_failed", { reason: String(error) });

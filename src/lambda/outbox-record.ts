@@ -1,4 +1,5 @@
 import type { DynamoDBRecord } from "aws-lambda";
+import { asidePartition } from "../aws/aside-item.ts";
 
 /** A row of the outbox that a stream tells of. */
 export interface WrittenRow {
@@ -28,6 +29,7 @@ export function readOutboxRecord(record: DynamoDBRecord | undefined, tableName: 
   if (eventName !== "INSERT") return foreign("its row was not inserted");
   const { pk, sk } = dynamodb?.Keys ?? {};
   const [shard, sort, sequenceNumber] = [pk?.S, sk?.S, dynamodb?.SequenceNumber];
+  if (shard === asidePartition) return { skipped: "its row was set aside", isForeign: false };
   if (!isText(shard, shardKey) || !isText(sort, sortKey)) return foreign("its keys are not an outbox row's");
   if (!isText(sequenceNumber, /^\d{1,100}$/)) return foreign("it has no sequence number");
   return { row: { shard, sort, sequenceNumber } };

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DeleteItemCommand, DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
@@ -249,7 +250,7 @@ describe("the stream of the outbox", () => {
     expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures(records[0]));
     expect(calls.filter((operation) => operation === "PutEvents")).toHaveLength(1);
     letGo(undefined);
-    expect(await sweeping).toEqual({ dispatched: 1, left: 0 });
+    expect(await sweeping).toEqual({ dispatched: 1, left: 0, setAside: 0 });
     expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
     front.close();
   });
@@ -295,6 +296,92 @@ describe("the stream of the outbox", () => {
     expect(await waiting()).toHaveLength(101);
     expect(await lambdaStream(build())({ Records: many.map(recordOf) }, lasting(30_000))).toEqual(failures());
     expect(await waiting()).toEqual([]);
+  });
+});
+
+describe("a row that the bus will never take", () => {
+  /** Writes rows of one shard a minute ago, in this order, and gives their keys. */
+  async function written(...envelopes: unknown[]): Promise<{ pk: string; sk: string }[]> {
+    const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
+    const atMs = Date.now() - 60_000;
+    return Promise.all(
+      envelopes.map(async (given, number) => {
+        const eventId = randomUUID();
+        const key = { pk: "shard#6", sk: `${String(atMs + number).padStart(15, "0")}#${eventId}` };
+        const type = "drop.fell";
+        const event = { kind: "shared", type, eventId, causedBy: "r", origRequestId: "r" };
+        const isName = typeof given === "string" && given.length === 1;
+        const envelope = isName ? JSON.stringify({ ...event, payload: { name: given, requestId: "r" } }) : given;
+        await db.send(new PutCommand({ TableName: table, Item: { ...key, eventId, type, envelope } }));
+        return key;
+      }),
+    );
+  }
+
+  /** Refuses a call as a whole where one of its entries is poisoned, and keeps which names went, call by call. */
+  async function refusing(poison: string) {
+    const went: string[][] = [];
+    const front = await infront(async (operation, body) => {
+      if (operation !== "PutEvents") return undefined;
+      const details = (JSON.parse(body) as { Entries: { Detail: string }[] }).Entries.map(({ Detail }) => Detail);
+      if (details.some((detail) => detail.includes(`"name":"${poison}"`))) {
+        return { status: 400, body: JSON.stringify({ __type: "ValidationException", message: "1 validation error detected" }) };
+      }
+      went.push(details.flatMap((detail) => /"name":"(.)"/.exec(detail)?.[1] ?? []));
+      return undefined;
+    });
+    return { front, went };
+  }
+
+  async function takenAside() {
+    const keys = (await waiting()).filter(({ pk }) => pk === "aside");
+    for (const { pk, sk } of keys) {
+      await client.send(new DeleteItemCommand({ TableName: table, Key: { pk: { S: pk }, sk: { S: sk } } }));
+    }
+    return keys.map(({ sk }) => sk).sort();
+  }
+  beforeEach(async () => {
+    await app.settled(); // of the tests before
+    heard = [];
+  });
+  const asides = (...keys: ({ pk: string; sk: string } | undefined)[]) => keys.map((key) => `${key?.sk}#${key?.pk}`).sort();
+
+  test("is set aside by a sweep, all others of its shard go exactly once, and the next sweep puts nothing", async () => {
+    const keys = await written("a", "b", "c", "not JSON", { not: "a text" }, "x".repeat(300_000), "d");
+    const { front, went } = await refusing("b");
+    const sweep = lambdaSweep(build());
+    expect(await sweep()).toEqual({ dispatched: 3, left: 0, setAside: 4 });
+    expect(went.flat()).toEqual(["a", "c", "d"]);
+    const putsBefore = calls.filter((operation) => operation === "PutEvents").length;
+    expect(await sweep()).toEqual({ dispatched: 0, left: 0, setAside: 0 });
+    expect(calls.filter((operation) => operation === "PutEvents")).toHaveLength(putsBefore);
+    front.close();
+    expect(said("event.set_aside").map(({ reason }) => String(reason).slice(0, 60))).toEqual([
+      "ValidationException: 1 validation error detected",
+      "MalformedDetail Detail is malformed.",
+      "the row is no event: it has no envelope, type or event ID",
+      "ValidationException: Total size of the entries in the reques",
+    ]);
+    expect(said("event.set_aside")[0]).toMatchObject({ level: "error", type: "drop.fell", eventId: keys[1]?.sk.slice(16) });
+    expect(await takenAside()).toEqual(asides(keys[1], keys[3], keys[4], keys[5]));
+    await app.settled();
+    expect(heard.sort()).toEqual(["a", "c", "d"]);
+  });
+
+  test("does not come again with the stream either, and that it was moved is no news", async () => {
+    const keys = await written("a", "b", "c");
+    const { front, went } = await refusing("b");
+    const stream = lambdaStream(build());
+    expect(await stream({ Records: keys.map(recordOf) }, lasting(30_000))).toEqual(failures());
+    expect(went.flat()).toEqual(["a", "c"]);
+    expect(said("outbox.streamed")).toMatchObject([{ dispatched: 2, left: 0, setAside: 1 }]);
+    front.close();
+    const [sk = ""] = await takenAside();
+    expect([sk]).toEqual(asides(keys[1]));
+    lines = [];
+    expect(await stream({ Records: [recordOf({ pk: "aside", sk })] }, lasting(30_000))).toEqual(failures());
+    expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons: { "its row was set aside": 1 } }]);
+    await app.settled();
   });
 });
 

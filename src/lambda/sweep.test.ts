@@ -29,10 +29,10 @@ test("A schedule's function dispatches what is left in the outbox, once it is no
     await app.call("crumbs.crumb.leave");
     for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
     const sweep = lambdaSweep(build());
-    expect(await sweep()).toEqual({ dispatched: 0, left: 0 });
+    expect(await sweep()).toEqual({ dispatched: 0, left: 0, setAside: 0 });
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 11_000 });
-    expect(await sweep()).toEqual({ dispatched: 1, left: 0 });
-    expect(await sweep()).toEqual({ dispatched: 0, left: 0 });
+    expect(await sweep()).toEqual({ dispatched: 1, left: 0, setAside: 0 });
+    expect(await sweep()).toEqual({ dispatched: 0, left: 0, setAside: 0 });
   } finally {
     await app.close();
   }

@@ -23,7 +23,7 @@ interface Settling {
 /**
  * Dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the clock.
  *
- * @throws Error naming what is stuck, and what went to a dead-letter queue on the way.
+ * @throws Error naming what is stuck, and what was set aside or went to a dead-letter queue on the way.
  */
 export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs, mostMs }: Settling): Promise<void> {
   const { registry } = runtime.server;
@@ -31,7 +31,8 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
   const { events, jobs } = await adapters.messaging();
   const buried: string[] = [];
   const stuck = new Map<string, string>();
-  const sweep = () => (registry.events.size > 0 ? runtime.outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0 });
+  let refused = 0;
+  const sweep = () => (registry.events.size > 0 ? runtime.outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 });
 
   /** Works on what a queue has now; gives how many messages were there. */
   const work = async (queue: MessageQueue): Promise<number> => {
@@ -60,7 +61,8 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
   for (let steps = 0; ; ) {
     if ((await work(events)) + (await work(jobs)) > 0) continue;
     // Only now: what was committed is dispatched already, mostly.
-    const { dispatched, left } = await sweep();
+    const { dispatched, left, setAside } = await sweep();
+    refused += setAside;
     if (dispatched > 0) continue;
     const sizes = await Promise.all([events.size(), jobs.size()]);
     const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left);
@@ -75,6 +77,7 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
     clock.advance(moveMs);
     await sleep(waitMs);
   }
+  if (refused > 0) throw new Error(`app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`);
   if (buried.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${buried.join("; ")}`);
 }
 

@@ -1,0 +1,27 @@
+import type { OutboxRow } from "../events/outbox.ts";
+
+/** The partition of what was set aside: no sweep looks there, also none of an older version. */
+export const asidePartition = "aside";
+
+/** A row that was set aside, as it is stored. */
+export type AsideItem = Readonly<Record<string, unknown>>;
+
+/** `<time>#<event ID>#shard#<n>`: in the order of time, and says where it came from. */
+const asideSort = /^(.*)#(shard#\d+)$/s;
+
+/** A row as it is stored once it was set aside: all that it has, and why and when it was. */
+export function asideItem({ shard, sort, eventId, type, text, unreadable }: OutboxRow, reason: string, nowMs: number): AsideItem {
+  return {
+    ...(unreadable ?? { eventId, type, envelope: text }),
+    pk: asidePartition,
+    sk: `${sort}#${shard}`,
+    asideReason: reason,
+    asideAt: new Date(nowMs).toISOString(),
+  };
+}
+
+/** The row as it was; `undefined` where nothing says which shard it came from. */
+export function itemBefore({ asideReason: _reason, asideAt: _at, ...item }: AsideItem): AsideItem | undefined {
+  const [, sort, shard] = asideSort.exec(String(item["sk"])) ?? [];
+  return shard === undefined ? undefined : { ...item, pk: shard, sk: sort };
+}
