@@ -3,6 +3,8 @@ import { authProblems } from "../identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
+const commands = "keelson token, keelson key-ring, keelson doctor or keelson outbox";
+
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
 Prints a token for the Authorization header, and nothing else.
@@ -18,8 +20,9 @@ Options:
 
 The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.
 
-keelson key-ring --help and keelson doctor --help tell of the other commands: one changes the key ring of
-encrypted keys, one looks at what a server needs and says what is wrong.`;
+keelson key-ring --help, keelson doctor --help and keelson outbox --help tell of the other commands: one changes the
+key ring of encrypted keys, one looks at what a server needs and says what is wrong, one looks after events that the
+bus has refused.`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -32,6 +35,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "doctor") {
     const { runDoctorCommand } = await import("./doctor-command.ts");
     return runDoctorCommand(args.slice(1), context);
+  }
+  if (first === "outbox") {
+    const { runOutboxCommand } = await import("./outbox-command.ts");
+    return runOutboxCommand(args.slice(1), context);
   }
   let options: Omit<TokenOptions, "secret"> | undefined;
   try {
@@ -95,9 +102,8 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   });
   if (values.help) return undefined;
   const [command, ...more] = positionals;
-  if (command === undefined) throw new TypeError("no command is given; say keelson token, keelson key-ring or keelson doctor");
-  if (command !== "token")
-    throw new TypeError(`there is no command ${JSON.stringify(command)}; say keelson token, keelson key-ring or keelson doctor`);
+  if (command === undefined) throw new TypeError(`no command is given; say ${commands}`);
+  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; say ${commands}`);
   if (more.length > 0)
     throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
   const { issuer, audience } = values;

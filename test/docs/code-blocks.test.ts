@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { doctorUsage } from "../../src/cli/doctor-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
+import { outboxUsage } from "../../src/cli/outbox-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks, type CodeBlock, codeBlocks, placeOf, root } from "./markdown.ts";
 
@@ -70,7 +71,11 @@ test("every sh line is a command that is there", () => {
 function isCommand([command, action, ...options]: readonly string[]): boolean {
   const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
-  return command === "key-ring" && [`  ${action} `, ...names].every((name) => keyRingUsage.includes(name));
+  const usage = new Map([
+    ["key-ring", keyRingUsage],
+    ["outbox", outboxUsage],
+  ]).get(String(command));
+  return usage !== undefined && [`  ${action} `, ...names].every((name) => usage.includes(name));
 }
 
 const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { scripts: Record<string, string> };

@@ -1,0 +1,127 @@
+import { parseArgs } from "node:util";
+import { outboxTable, physicalTableName } from "../app/table.ts";
+import { accountOf, endpointOf } from "../aws/adapters.ts";
+import type { AsideItem } from "../aws/aside-item.ts";
+import { type AsideStore, dynamoAsideStore } from "../aws/aside-store.ts";
+import { openDatabase } from "../aws/dynamodb.ts";
+import type { CommandContext } from "./command-context.ts";
+
+/** What `keelson outbox --help` prints. */
+export const outboxUsage = `Usage: keelson outbox <action> [options]
+
+Looks after the events that were set aside, since the bus will never take them as they are.
+
+Actions:
+  list                        prints them as lines of JSON: when, why, and what they are
+  put-back                    puts them back; the next sweep dispatches them, or sets them aside again
+  remove --event <id>         removes one for good
+
+Options:
+  --event <id>                this event alone
+  --prefix <text>             dynamodb.prefix of the server (default: keelson)
+  --help                      print this text
+
+Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`;
+
+/** The command was used wrongly. */
+class UsageError extends Error {}
+
+interface OutboxCall {
+  readonly action: OutboxAction;
+  readonly event: string | undefined;
+  readonly prefix: string;
+}
+
+type OutboxAction = (store: AsideStore, item: AsideItem) => Promise<string>;
+
+const actions: ReadonlyMap<string, OutboxAction> = new Map(
+  Object.entries({
+    list: async (_store, { asideAt, asideReason, type, eventId, sk }) =>
+      JSON.stringify({ setAsideAt: asideAt, reason: asideReason, type, eventId, key: sk }),
+    "put-back": async (store, item) => {
+      await store.putBack(item);
+      return `${shown(item)}: put back`;
+    },
+    remove: async (store, item) => {
+      await store.remove(item);
+      return `${shown(item)}: removed`;
+    },
+  } satisfies Record<string, OutboxAction>),
+);
+
+/** Runs `keelson outbox` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
+export async function runOutboxCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const { env, print, complain } = context;
+  try {
+    const call = parseCall(args);
+    if (call === undefined) {
+      print(outboxUsage);
+      return 0;
+    }
+    const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
+    try {
+      const tableName = physicalTableName(outboxTable.name, call.prefix, env);
+      const count = await actOn(dynamoAsideStore(database, tableName), call, print);
+      if (count === 0 && call.event !== undefined)
+        throw new Error(`no event ${JSON.stringify(call.event)} is set aside in ${tableName}`);
+      if (count === 0) complain(`keelson: no event is set aside in ${tableName}`);
+      return 0;
+    } finally {
+      database.destroy();
+    }
+  } catch (error) {
+    const { message } = error as Error; // safe: nothing here throws anything else
+    complain(`keelson: ${message}${error instanceof UsageError ? `\n\n${outboxUsage}` : ""}`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+/** Gives how many there were. */
+async function actOn(store: AsideStore, { action, event }: OutboxCall, print: (line: string) => void): Promise<number> {
+  let count = 0;
+  for await (const item of store.list()) {
+    if (event !== undefined && event !== eventOf(item)) continue;
+    count += 1;
+    print(await action(store, item));
+  }
+  return count;
+}
+
+/** Its ID; what was no event goes by what its key has in its place: `<time>#<event ID>#shard#<n>`. */
+function eventOf({ eventId, sk }: AsideItem): unknown {
+  return eventId ?? String(sk).split("#")[1];
+}
+
+function shown(item: AsideItem): string {
+  return `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
+}
+
+function parseCall(args: readonly string[]): OutboxCall | undefined {
+  let parsed: ReturnType<typeof parse>;
+  try {
+    parsed = parse(args);
+  } catch (error) {
+    throw new UsageError((error as Error).message); // safe: parseArgs throws nothing else
+  }
+  const { values, positionals } = parsed;
+  if (values.help) return undefined;
+  const [name, ...more] = positionals;
+  if (name === undefined) throw new UsageError("no action is given");
+  const action = actions.get(name);
+  if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
+  if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
+  if (name === "remove" && !values.event) throw new UsageError("--event is missing; say --event <id>");
+  return { action, event: values.event || undefined, prefix: values.prefix };
+}
+
+function parse(args: readonly string[]) {
+  return parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      event: { type: "string" },
+      prefix: { type: "string", default: "keelson" },
+      help: { type: "boolean", default: false },
+    },
+  });
+}
