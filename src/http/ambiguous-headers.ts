@@ -18,10 +18,11 @@ export function refusalOfHeaders({ host, authorization }: Readonly<HeaderMap>): 
 
 // As RFC 3986 has a host and a port, without what carries a second: a comma, which no name has, and anything of a URL.
 const name = /^(?:[\w.~!$&'()*+;=-]|%[\da-f]{2})+(?::\d*)?$/i;
+const usual = /^[a-z0-9.-]+$/;
 const address = /^\[[\da-f.]*:[\da-f:.]*(?:%[\w.~%-]+)?\](?::\d*)?$/i;
 
 function isHost(value: string): boolean {
-  return name.test(value) || address.test(value);
+  return usual.test(value) || name.test(value) || address.test(value);
 }
 
 const scheme = /^[\w!#$%&'*+.^`|~-]+ +/;

@@ -131,6 +131,11 @@ export function withoutStage(path: string, stage: unknown): string {
   return path === prefix || path.startsWith(`${prefix}/`) ? path.slice(prefix.length) || "/" : path;
 }
 
+/** Whether a path is the same decoded and encoded. */
+export function isPlainPath(path: string): boolean {
+  return plainPath.test(path);
+}
+
 const plainPath = /^[\w.~!$&'()*+,;=:@/-]*$/;
 
 /**
@@ -138,7 +143,7 @@ const plainPath = /^[\w.~!$&'()*+,;=:@/-]*$/;
  * `%2F`: nobody can tell them apart any more.
  */
 export function encodedPath(path: string): string {
-  return plainPath.test(path) ? path : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
+  return isPlainPath(path) ? path : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
 }
 
 /** An object of claims, or nothing. */

@@ -1,6 +1,6 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { emptyHeaders } from "../http/header-map.ts";
-import { bodyReader, claimsOf, encodedPath, type HttpCodec, textOf, withoutStage } from "./codec.ts";
+import { bodyReader, claimsOf, encodedPath, type HttpCodec, isPlainPath, textOf, withoutStage } from "./codec.ts";
 import { isNoRequest } from "./other-event.ts";
 
 /** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
@@ -51,7 +51,7 @@ function headersOf(event: HttpApiEvent): Record<string, string> {
 /** An HTTP API hands over a path that it has decoded, a function URL one as it was sent. */
 function path({ rawPath, requestContext }: HttpApiEvent): string {
   const path = withoutStage(textOf(rawPath, "/"), requestContext.stage);
-  return isAsSent(textOf(requestContext.domainName)) ? path : encodedPath(path);
+  return isPlainPath(path) || isAsSent(textOf(requestContext.domainName)) ? path : encodedPath(path);
 }
 
 /**
