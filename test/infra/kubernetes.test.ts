@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { BlockList } from "node:net";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
@@ -21,6 +22,7 @@ test("every manifest is what Kubernetes takes, without a field that it does not 
     "Deployment",
     "Service",
     "PodDisruptionBudget",
+    "NetworkPolicy",
   ]);
   expect(manifests.flatMap(problemsOf)).toEqual([]);
 });
@@ -68,6 +70,55 @@ test("the pod is the image's user, and can neither become another one nor write 
   });
 });
 
+test("the pod has no token of Kubernetes', and no more memory than it is given", () => {
+  expect(pod.automountServiceAccountToken).toBe(false);
+  expect(container.resources.limits).toEqual({ memory: expect.stringMatching(/^\d+Mi$/) });
+});
+
+test("traffic that no rule names is refused, in and out", () => {
+  const { policyTypes, ingress, egress } = manifestOf("NetworkPolicy").spec;
+
+  expect(policyTypes).toEqual(["Ingress", "Egress"]);
+  // A rule without peers or ports is one for everybody, or everything.
+  for (const { from, ports } of ingress) expect([from.length > 0, ports]).toEqual([true, [{ port: container.ports[0].name }]]);
+  for (const { to, ports } of egress) expect([to.length, ports.length]).not.toContain(0);
+});
+
+test.each([
+  ["52.94.0.1", 443, true], // DynamoDB
+  ["2600:1f18::1", 443, true],
+  ["52.94.0.1", 80, false],
+  ["169.254.169.254", 80, false], // the metadata of an instance, with its node's credentials
+  ["169.254.169.254", 443, false],
+  ["fd00:ec2::254", 80, false],
+  ["169.254.170.23", 80, true], // EKS Pod Identity
+  ["fd00:ec2::23", 80, true],
+  ["10.0.0.1", 443, false], // the API of Kubernetes, a neighbour
+  ["172.20.0.1", 443, false],
+  ["192.168.1.1", 443, false],
+  ["100.64.0.1", 443, false],
+  ["127.0.0.1", 443, false],
+  ["::1", 443, false],
+  ["fe80::1", 443, false],
+  ["fc00::1", 443, false],
+  ["2002:a9fe:a9fe::1", 443, false], // 169.254.169.254 as 6to4
+  ["64:ff9b::a9fe:a9fe", 443, false], // and through a NAT64
+])("the pod's way to %s, port %i: %s", (address, port, isAllowed) => {
+  const family = address.includes(":") ? "ipv6" : "ipv4";
+  const allowed = manifestOf("NetworkPolicy").spec.egress.some(
+    (rule: Spec) =>
+      rule.ports.some((one: Spec) => one.port === port) &&
+      rule.to.some(
+        ({ ipBlock }: Spec) =>
+          ipBlock !== undefined &&
+          blockOf([ipBlock.cidr]).check(address, family) &&
+          !blockOf(ipBlock.except ?? []).check(address, family),
+      ),
+  );
+
+  expect(allowed).toBe(isAllowed);
+});
+
 test("a new version takes no pod away before its own serves", () => {
   expect(manifestOf("Deployment").spec.strategy.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 });
 });
@@ -80,6 +131,7 @@ test("all of them are about the same pods, and what they name is there; the secr
   expect(manifestOf("Deployment").spec.selector).toEqual({ matchLabels: labels });
   expect(manifestOf("Service").spec.selector).toEqual(labels);
   expect(manifestOf("PodDisruptionBudget").spec.selector).toEqual({ matchLabels: labels });
+  expect(manifestOf("NetworkPolicy").spec.podSelector).toEqual({ matchLabels: labels });
   expect(pod.topologySpreadConstraints.map((one: { labelSelector: unknown }) => one.labelSelector)).toEqual([
     { matchLabels: labels },
     { matchLabels: labels },
@@ -97,6 +149,15 @@ type Spec = any;
 
 function manifestOf(kind: string): Spec {
   return manifests.find((manifest) => manifest.kind === kind);
+}
+
+function blockOf(ranges: readonly string[]): BlockList {
+  const block = new BlockList();
+  for (const range of ranges) {
+    const [address = "", bits] = range.split("/");
+    block.addSubnet(address, Number(bits), address.includes(":") ? "ipv6" : "ipv4");
+  }
+  return block;
 }
 
 /** What Kubernetes would say against a manifest. */
