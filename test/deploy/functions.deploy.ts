@@ -345,9 +345,9 @@ async function functionNamed(name: string): Promise<EmulatedFunction> {
   if (found !== undefined) return found.lambda;
   const calls = await recordCalls(endpoint);
   const handler = name === "operate" ? "http" : name;
-  const lambda = await startFunction(deployed, handler, {
-    env: { AWS_ENDPOINT_URL: calls.endpoint, KEELSON_AUTH_SECRET: secret },
-  });
+  // As in the template: those that answer no requests are not given the secret.
+  const secrets = ["queue", "stream", "sweep"].includes(name) ? {} : { KEELSON_AUTH_SECRET: secret };
+  const lambda = await startFunction(deployed, handler, { env: { AWS_ENDPOINT_URL: calls.endpoint, ...secrets } });
   started.set(name, { lambda, calls });
   return lambda;
 }

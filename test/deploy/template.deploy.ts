@@ -12,14 +12,22 @@ interface Statement {
   readonly Resource: unknown;
 }
 
+/** A stage's throttling, and what `queue` may run at once. */
+const limits = { ThrottlingRateLimit: 100, ThrottlingBurstLimit: 200, MaximumConcurrency: 10 };
+
 describe.each([
-  ["one function for all routes", [], { count: 4, runtime: "nodejs24.x", architecture: "arm64" }],
+  ["one function for all routes", [], { count: 4, runtime: "nodejs24.x", architecture: "arm64", limits }],
   [
     "one function for each handler, in production",
     ["--stage", "prod", ..."shape=each runtime=nodejs22.x architecture=x86_64".split(" ").flatMap((text) => ["--param", text])],
-    { count: 10, runtime: "nodejs22.x", architecture: "x86_64" },
+    {
+      count: 10,
+      runtime: "nodejs22.x",
+      architecture: "x86_64",
+      limits: { ...limits, ThrottlingRateLimit: 500, ThrottlingBurstLimit: 1_000 },
+    },
   ],
-])("packaged as %s", (_name, args, { count, runtime, architecture }) => {
+])("packaged as %s", (_name, args, { count, runtime, architecture, limits }) => {
   let made: Package;
   beforeAll(async () => {
     made = await packaged(...args);
@@ -51,6 +59,58 @@ describe.each([
           KEELSON_JOB_QUEUE: { Ref: "JobQueue" },
         }),
       });
+    }
+  });
+
+  test("functions that answer requests have the secret of tokens, and no other has", () => {
+    for (const [name, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
+      const answers = !/^(Queue|Stream|Sweep)LambdaFunction$/.test(name);
+      const secret = JSON.stringify(variablesOf(Properties)["KEELSON_AUTH_SECRET"]);
+      expect([name, secret?.includes("{{resolve:secretsmanager:")]).toEqual([name, answers ? true : undefined]);
+    }
+  });
+
+  test("the API is throttled, and each request to it logged, without a header that is a secret", () => {
+    const { MaximumConcurrency: _, ...throttling } = limits;
+    const { DefaultRouteSettings, AccessLogSettings } = made.resources["HttpApiStage"]?.Properties ?? {};
+    expect(DefaultRouteSettings).toEqual({ DetailedMetricsEnabled: false, ...throttling });
+    expect(AccessLogSettings).toEqual({
+      DestinationArn: { "Fn::GetAtt": ["HttpApiLogGroup", "Arn"] },
+      Format: expect.not.stringMatching(/header|querystring|authorizer|body|claims/i),
+    });
+    expect(made.resources["HttpApiLogGroup"]?.Properties["RetentionInDays"]).toEqual(expect.any(Number));
+    // Safe: it was just looked at.
+    const { Format } = AccessLogSettings as { readonly Format: string };
+    const members = Object.keys(JSON.parse(Format));
+    expect(members).toEqual(
+      expect.arrayContaining(["requestId", "routeKey", "status", "latencyMs", "sourceIp", "integrationError"]),
+    );
+    // A client that closes a quote cannot write a member that counts after these.
+    expect(members.slice(0, 2)).toEqual(["userAgent", "path"]);
+  });
+
+  test("queues cannot take all functions of the account, and nothing is reserved that a small account lacks", () => {
+    for (const [name, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
+      expect([name, Properties["ReservedConcurrentExecutions"]]).toEqual([name, undefined]);
+    }
+    const scaling = ofType(made, "AWS::Lambda::EventSourceMapping")
+      .filter(([name]) => name.startsWith("Queue"))
+      .map(([, { Properties }]) => Properties["ScalingConfig"]);
+    expect(scaling).toEqual([1, 2].map(() => ({ MaximumConcurrency: limits.MaximumConcurrency })));
+  });
+
+  test("queues and buckets refuse what comes without TLS", () => {
+    const policies = [...ofType(made, "AWS::SQS::QueuePolicy"), ...ofType(made, "AWS::S3::BucketPolicy")];
+    const queues = ofType(made, "AWS::SQS::Queue").map(([name]) => name);
+    expect(policies.flatMap(([, { Properties }]) => Properties["Queues"] ?? [])).toEqual(
+      expect.arrayContaining(queues.map((name) => ({ Ref: name }))),
+    );
+    expect(policies.length).toBe(queues.length + ofType(made, "AWS::S3::Bucket").length);
+    for (const [name, { Properties }] of policies) {
+      const { Statement } = Properties["PolicyDocument"] as { readonly Statement: readonly object[] }; // safe: of this repository
+      const denied = Statement.filter((statement) => "Effect" in statement && statement.Effect === "Deny");
+      const condition = { Bool: { "aws:SecureTransport": expect.toSatisfy((value) => String(value) === "false") } };
+      expect([name, denied]).toEqual([name, [expect.objectContaining({ Principal: "*", Condition: condition })]]);
     }
   });
 
@@ -133,9 +193,26 @@ test.each([
   for (const statement of statements) expect(statement).toEqual([statement[0], expect.stringMatching(/^# ./)]);
 });
 
+test("the limits are parameters", async () => {
+  const params = "throttleRate=7 throttleBurst=9 accessLog=false httpConcurrency=20 queueConcurrency=2";
+  const made = await packaged(...params.split(" ").flatMap((text) => ["--param", text]));
+  const stage = made.resources["HttpApiStage"]?.Properties ?? {};
+
+  expect(stage["DefaultRouteSettings"]).toMatchObject({ ThrottlingRateLimit: "7", ThrottlingBurstLimit: "9" });
+  expect(stage["AccessLogSettings"]).toBeUndefined();
+  expect(made.resources["HttpLambdaFunction"]?.Properties["ReservedConcurrentExecutions"]).toBe(20);
+  expect(made.resources["QueueLambdaFunction"]?.Properties["ReservedConcurrentExecutions"]).toBeUndefined();
+  expect(made.resources["QueueEventSourceMappingSQSJobQueue"]?.Properties["ScalingConfig"]).toEqual({ MaximumConcurrency: 2 });
+});
+
 test("a mistake in serverless.yml fails the packaging", async () => {
   await expect(packaged("--param", "runtime=nodejs99.x")).rejects.toThrow(/runtime/);
 });
+
+function variablesOf(properties: Resource["Properties"]): Readonly<Record<string, unknown>> {
+  // Safe: osls has written it.
+  return (properties["Environment"] as { readonly Variables: Readonly<Record<string, unknown>> }).Variables;
+}
 
 function statementsOf({ Properties }: Resource): readonly Statement[] {
   // Safe: a policy that is written in this repository.
