@@ -11,8 +11,8 @@ const blocks = allBlocks();
 const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
 
 test("every block is in a language that is checked", () => {
-  // ts is compiled, json parsed, sh looked up below; console is run by the sessions, text is held against the folders.
-  const known = ["ts", "json", "sh", "console", "text"];
+  // ts is compiled, json parsed, sh and mermaid looked at below; console is run by the sessions, text is held against the folders.
+  const known = ["ts", "json", "sh", "mermaid", "console", "text"];
 
   expect(blocks.filter(({ language }) => !known.includes(language)).map(placeOf)).toEqual([]);
   expect(blocks.length).toBeGreaterThan(30);
@@ -65,6 +65,27 @@ test("every sh line is a command that is there", () => {
   );
 
   expect(unknown).toEqual([]);
+});
+
+test("every mermaid block is a flowchart whose arrows lead from one declared box to another", () => {
+  const problems = inLanguage("mermaid").flatMap((block) => {
+    const [head = "", ...lines] = block.code.split("\n");
+    const arrow = /^ *(\w+) -->\|"[^"|]+"\| (\w+)$/;
+    const box = /^ *(?:subgraph )?(\w+)(?:\["[^"]+"\]|\[\("[^"]+"\)\]|\[\["[^"]+"\]\])$/;
+    const boxes = new Set(lines.map((line) => box.exec(line)?.[1]));
+    const isRight = (line: string) => {
+      const [, from, to] = arrow.exec(line) ?? [];
+      return from === undefined ? box.test(line) || /^ *(end)?$/.test(line) : boxes.has(from) && boxes.has(to);
+    };
+    const opened = lines.filter((line) => /^ *subgraph /.test(line)).length - lines.filter((line) => /^ *end$/.test(line)).length;
+    const wrong = lines.filter((line) => !isRight(line)).map((line) => `${placeOf(block)}: ${line.trim()}`);
+    return /^flowchart (LR|TB)$/.test(head) && opened === 0
+      ? wrong
+      : [...wrong, `${placeOf(block)}: ${head}, ${opened} left open`];
+  });
+
+  expect(problems).toEqual([]);
+  expect(inLanguage("mermaid").length).toBeGreaterThan(0);
 });
 
 /** A command of the package, with an action and options that its usage has. */
