@@ -1,4 +1,5 @@
 import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
+import { jsonValue } from "./json-value.ts";
 
 /** Headers of an event or a result: one value a name, or several. */
 type Single = Readonly<Record<string, unknown>> | null | undefined;
@@ -33,20 +34,20 @@ interface ResultHeaders {
 }
 
 /**
- * Reads the headers of a result: names in lower case, values as text, `undefined` and `null` left out. Lists win; cookies,
- * wherever they stand and however `Set-Cookie` is spelled, are all kept.
+ * Reads the headers of a result: names in lower case, values as text, what JSON leaves out and `null` left out. Lists win;
+ * cookies, wherever they stand and however `Set-Cookie` is spelled, are all kept.
  *
- * @throws TypeError where the headers are not an object.
+ * @throws TypeError where the headers are not an object, or a value is one.
  */
 export function resultHeaders({ headers: single, multiValueHeaders, cookies }: ResultHeaders): {
   headers: Record<string, string>;
   cookies: string[];
 } {
   const headers: Record<string, string> = {};
-  const set = textsOf(cookies);
+  const set = textsOf(cookies, "cookies");
   for (const [name, value] of [...entriesOf(single, "headers"), ...entriesOf(multiValueHeaders, "multiValueHeaders")]) {
     const lower = name.toLowerCase();
-    const texts = textsOf(value);
+    const texts = textsOf(value, `header ${name.slice(0, 100)}`);
     if (lower === "set-cookie") set.push(...texts);
     else if (texts.length > 0) headers[lower] = texts.join(", ");
   }
@@ -59,6 +60,11 @@ function entriesOf(given: unknown, member: string): [string, unknown][] {
   throw new TypeError(`the result's ${member} are no object; give values by name`);
 }
 
-function textsOf(value: unknown): string[] {
-  return [value].flat().flatMap((one) => (one === undefined || one === null ? [] : [String(one)]));
+function textsOf(value: unknown, what: string): string[] {
+  return [value].flat().flatMap((one) => {
+    const given = jsonValue(one);
+    if (given === undefined || given === null) return [];
+    if (typeof given !== "object") return [String(given)];
+    throw new TypeError(`an object is among the values of the result's ${what}; give text`);
+  });
 }

@@ -73,6 +73,27 @@ test("every cookie is kept, however its header is spelled and wherever it stands
   expect(readResult({ statusCode: 200, cookies: "a=1" }).cookies).toEqual(["a=1"]);
 });
 
+test("a member is what plain Lambda's JSON makes of it: the text of a date, and nothing of a function or a symbol", () => {
+  const when = new Date(0);
+  const headers = { "Last-Modified": when, "X-Many": [when, Symbol("a")], "X-Function": () => "secret", "X-Symbol": Symbol("a") };
+  expect(readResult({ statusCode: 200, headers, body: when })).toEqual({
+    statusCode: 200,
+    headers: { "last-modified": "1970-01-01T00:00:00.000Z", "x-many": "1970-01-01T00:00:00.000Z" },
+    cookies: [],
+    body: "1970-01-01T00:00:00.000Z",
+  });
+  for (const body of [() => "secret", Symbol("a")]) expect(readResult({ statusCode: 200, body }).body).toBeUndefined();
+});
+
+test("a result with a toJSON is what that gives", () => {
+  class Created {
+    toJSON() {
+      return { statusCode: 201, body: "made" };
+    }
+  }
+  expect(readResult(new Created())).toMatchObject({ statusCode: 201, body: "made" });
+});
+
 test.each([
   ["a status that is none", { statusCode: 99 }, "statusCode is 99"],
   ["a status out of words", { statusCode: "OK" }, 'statusCode is "OK"'],
@@ -80,6 +101,9 @@ test.each([
   ["a fraction of a status", { statusCode: 200.5 }, "statusCode is 200.5"],
   ["headers that are text", { statusCode: 200, headers: "a: b" }, "headers are no object"],
   ["headers that are a list", { statusCode: 200, multiValueHeaders: [] }, "multiValueHeaders are no object"],
+  ["a header that is an object", { statusCode: 200, headers: { "X-A": { a: 1 } } }, "the result's header X-A"],
+  ["cookies that are an object", { statusCode: 200, cookies: { a: "1" } }, "the result's cookies"],
+  ["a header that has no text", { statusCode: 200, headers: { a: Object.create(null) } }, "the result's header a"],
   ["a body with a circle", { statusCode: 200, body: circle }, "body cannot be written as JSON"],
   ["a body with a BigInt", { statusCode: 200, body: [1n] }, "body cannot be written as JSON"],
   ["a stream of Node's", { statusCode: 200, body: { pipe: () => undefined } }, "stream"],

@@ -1,5 +1,6 @@
 import type { LambdaAnswer } from "./codec.ts";
 import { resultHeaders } from "./headers.ts";
+import { jsonValue } from "./json-value.ts";
 
 /**
  * Reads what a handler answers with, or one of its middlewares, in any shape. What gateways take is taken, also
@@ -9,13 +10,13 @@ import { resultHeaders } from "./headers.ts";
  * @throws TypeError for a result that no answer can be made of, saying which part and what to do.
  */
 export function readResult(result: unknown): LambdaAnswer {
-  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(result);
+  const { statusCode, headers, multiValueHeaders, cookies, body, isBase64Encoded } = membersOf(jsonValue(result));
   if (statusCode === undefined || statusCode === null) {
     const text = typeof result === "string" ? result : jsonOf(result, "result");
     return { statusCode: 200, headers: { "content-type": jsonType }, cookies: [], body: text };
   }
   const read = resultHeaders({ headers, multiValueHeaders, cookies });
-  return { statusCode: statusOf(statusCode), ...read, ...contentOf(body, isBase64Encoded, read.headers) };
+  return { statusCode: statusOf(statusCode), ...read, ...contentOf(jsonValue(body), isBase64Encoded, read.headers) };
 }
 
 const jsonType = "application/json";
