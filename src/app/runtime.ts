@@ -25,6 +25,7 @@ import type { Adapters } from "./adapters.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { builtInChannels } from "./built-in-channels.ts";
 import { clientLogHandler } from "./client-log.ts";
+import type { Consuming } from "./consuming.ts";
 import { createDeliveryJob } from "./delivery-job.ts";
 import type { Environment, Variables } from "./environment.ts";
 import type { HandlerDeclaration } from "./handler.ts";
@@ -56,14 +57,6 @@ export interface RuntimeOptions {
   readonly auth?: AuthOptions;
   /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
   readonly isFrozenBetweenEvents?: boolean;
-}
-
-/** An event or a job that is worked on. */
-export interface Consuming {
-  readonly work: Promise<unknown>;
-  readonly handler: string;
-  /** As its lines have them: `eventId` or `jobId`, `origRequestId`, `causedBy`. */
-  readonly ids: Readonly<Record<string, string>>;
 }
 
 /** A server bound to its adapters: what requests run on. */
