@@ -65,7 +65,7 @@ function bodies(): Readonly<Record<string, string>> {
     "members called numbers": object((index) => `"${index * 7_919}":0`),
     "members called __proto__": list('{"__proto__":0}'),
     "lists in lists": "[".repeat(megabyte / 2) + "]".repeat(megabyte / 2),
-    "objects in objects": '{"a":'.repeat(megabyte / 6) + "0" + "}".repeat(megabyte / 6),
+    "objects in objects": `${'{"a":'.repeat(megabyte / 6)}0${"}".repeat(megabyte / 6)}`,
   };
 }
 
