@@ -9,6 +9,7 @@ import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 import type { DeliveryOptions } from "./built-in-channels.ts";
 import { type Environment, environmentOf } from "./environment.ts";
 import type { Feature } from "./feature.ts";
+import { type Limits, limitChecks, limitProblems } from "./limits.ts";
 import { serverProblem } from "./registry.ts";
 
 /** What is done about the proofs of messages. */
@@ -54,10 +55,7 @@ export interface ServerOptions {
   };
   /** Cross-origin requests from browsers. Default: none are allowed. */
   readonly cors?: CorsOptions;
-  readonly limits?: {
-    /** The largest request body in bytes. Default 1 MiB. */
-    readonly bodyBytes?: number;
-  };
+  readonly limits?: Limits;
   /** What every path begins with: `/api`. Default none. */
   readonly basePath?: string;
   /** What becomes of a write that is sent again (specification 6.6). */
@@ -163,9 +161,8 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
       Array.isArray(value) && value.every((path) => isText(path, /^[^.]+(\.[^.]+)*$/)) ? undefined : "a list of dotted paths",
     powertools: (value) => (isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger"),
   });
-  group("limits", options?.limits, {
-    bodyBytes: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes"),
-  });
+  group("limits", options?.limits, limitChecks);
+  problems.push(...limitProblems(options?.limits).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));
   group("once", options?.once, {
     waitMs: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of milliseconds"),
     key: (value) => (isOnceBy(value) ? undefined : "either, idempotency-key or false"),

@@ -1,8 +1,9 @@
 import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Turns } from "./turns.ts";
 
-/** A request that is being answered. */
+/** A request that is being answered, or waits for its turn. */
 export interface OpenRequest {
   /** Known as soon as it is served. */
   requestId: string;
@@ -10,6 +11,8 @@ export interface OpenRequest {
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
+  /** The connection has closed. */
+  leave?: () => void;
 }
 
 /** A connection that was taken over. */
@@ -37,6 +40,8 @@ export interface Connection {
   upgraded: Upgraded | undefined;
   /** There where it speaks HTTP/2. */
   session: Session | undefined;
+  /** There once it has had a request. */
+  turns: Turns | undefined;
 }
 
 /** An HTTP/2 session. */
@@ -59,6 +64,8 @@ export interface UnderWay {
 /** Follows the connections of a server. */
 export interface Connections {
   of(socket: Duplex): Connection;
+  /** All that are open, by their sockets. */
+  readonly known: ReadonlyMap<Duplex, Connection>;
   /** Closes what waits for nothing: idle connections, and in a moment those that are new or have half sent a request. */
   closeIdle(): void;
   /** Aborts the signals of all requests that are being answered, and fails the bodies that have not arrived. */
@@ -94,14 +101,18 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
         failBody: undefined,
         upgraded: undefined,
         session: undefined,
+        turns: undefined,
       };
       known.set(socket, connection);
     }
     return connection;
   };
   const follow = (socket: Duplex) => {
-    of(socket);
-    socket.once("close", () => known.delete(socket));
+    const connection = of(socket);
+    socket.once("close", () => {
+      known.delete(socket);
+      for (const request of connection.requests) request.leave?.();
+    });
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
@@ -145,6 +156,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
   });
   return {
     of,
+    known,
     closeIdle,
     abort: (reason) => {
       for (const { requests, failBody } of known.values()) {

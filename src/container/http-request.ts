@@ -1,16 +1,16 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Readable } from "node:stream";
-import { FrameworkError, isTypedError, type PipelineError } from "../errors/errors.ts";
-import { bodyTooLarge } from "../http/body.ts";
+import type { IncomingMessage } from "node:http";
+import type { PipelineError } from "../errors/errors.ts";
 import { emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
+import type { HeldBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
+import { receiveBody } from "./receive-body.ts";
 
 /** Reads a message of Node's HTTP server as a request. */
 export function httpRequest(
   message: IncomingMessage,
-  response: ServerResponse,
   connection: Connection,
+  held: HeldBytes,
   refusal: PipelineError | undefined,
 ): HttpRequest & OpenRequest {
   // Both are always there on a server's side; the types are shared with the client's.
@@ -18,9 +18,6 @@ export function httpRequest(
   const { path, query } = splitTarget(url);
   const headers = headersOf(message);
   const departure = new AbortController();
-  response.on("close", () => {
-    if (!response.writableFinished) departure.abort(new DOMException("The client has gone", "AbortError"));
-  });
   return {
     requestId: "",
     method,
@@ -32,7 +29,7 @@ export function httpRequest(
     abort: (reason) => departure.abort(reason),
     gatewayClaims: undefined, // no gateway in front of a container is believed
     refusal,
-    readBody: (limitBytes) => readBody(message, limitBytes, connection),
+    readBody: (limitBytes) => readBody(message, limitBytes, connection, held),
   };
 }
 
@@ -53,55 +50,13 @@ export function splitTarget(target: string): { path: string; query: string } {
 /** No body at all. */
 export const noBytes = new Uint8Array(0);
 
-function readBody(message: IncomingMessage, limitBytes: number, connection: Connection): Uint8Array | Promise<Uint8Array> {
+function readBody(
+  message: IncomingMessage,
+  limitBytes: number,
+  connection: Connection,
+  held: HeldBytes,
+): Uint8Array | Promise<Uint8Array> {
   const { "content-length": length, "transfer-encoding": encoding } = message.headers;
   if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
-  return receiveBody(message, length, limitBytes, connection);
-}
-
-/** Where a body that is being read can be failed from outside. */
-export interface BodyHolder {
-  failBody: ((error: unknown) => void) | undefined;
-}
-
-/**
- * Reads a body.
- *
- * @throws FrameworkError `payload_too_large` above `limitBytes`, at once where its length says so.
- */
-export function receiveBody(
-  body: Readable,
-  length: string | undefined,
-  limitBytes: number,
-  holder: BodyHolder,
-): Promise<Uint8Array> {
-  if (Number(length) > limitBytes) throw bodyTooLarge(limitBytes);
-  return receive(body, limitBytes, holder);
-}
-
-async function receive(body: Readable, limitBytes: number, holder: BodyHolder): Promise<Uint8Array> {
-  // What breaks in mid-body is an error of the connection, which the message never hears of.
-  const broken = new Promise<never>((_, reject) => {
-    holder.failBody = reject;
-  });
-  try {
-    return await Promise.race([collect(body, limitBytes), broken]);
-  } catch (error) {
-    if (isTypedError(error)) throw error;
-    throw new FrameworkError("malformed_request", "The body ended early", { cause: error });
-  } finally {
-    holder.failBody = undefined;
-  }
-}
-
-async function collect(body: Readable, limitBytes: number): Promise<Uint8Array> {
-  const chunks: Buffer[] = [];
-  let received = 0;
-  // The message outlives a refusal: its socket still has to carry the answer.
-  for await (const chunk of body.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    received += chunk.byteLength;
-    if (received > limitBytes) throw bodyTooLarge(limitBytes);
-    chunks.push(chunk);
-  }
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+  return receiveBody(message, limitBytes, connection, held);
 }

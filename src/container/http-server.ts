@@ -8,6 +8,7 @@ import {
 } from "node:http";
 import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { bufferLimit } from "../app/limits.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
@@ -16,6 +17,7 @@ import { emptyHeaders } from "../http/header-map.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { fail, finish, recognize, serve } from "../http/pipeline.ts";
 import { type RequestScope, runInScope } from "../middleware/scope.ts";
+import { type ByteBudget, createByteBudget, holdBytes } from "./byte-budget.ts";
 import {
   bytesRead,
   type Connection,
@@ -32,11 +34,18 @@ import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
 import { reportCut } from "./report-cut.ts";
 import { createTlsServer } from "./tls-server.ts";
+import { createTurns, holdBack } from "./turns.ts";
 
-/** The container's HTTP server, and its connections. */
+/** The container's HTTP server, its connections, and what its requests hold of their bodies. */
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
+  readonly bodies: ByteBudget;
+}
+
+/** What all requests of a server are served with. */
+interface Serving extends Pick<ContainerServer, "connections" | "bodies"> {
+  readonly runtime: Runtime;
 }
 
 /** How long a client gets to read an answer before a connection that is of no more use is cut. */
@@ -59,15 +68,15 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     tls === undefined
       ? createServer(nodeOptions)
       : createTlsServer(tls, nodeOptions, runtime.log, (socket) => {
-          serveSession(runtime, settings, connections.of(socket), socket);
+          serveSession(runtime, settings, connections.of(socket), bodies, socket);
         });
   http.maxConnections = settings.maxConnections;
   reportRefused(http, runtime.log);
   const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
-  const take = (message: IncomingMessage, response: ServerResponse, refusal?: PipelineError) =>
-    respond(runtime, connections, message, response, refusal);
-  http.on("request", (message, response) => void take(message, response, missingHost(message)));
-  http.on("checkExpectation", (message, response) => void take(message, response, refusals.expectation()));
+  const bodies = createByteBudget(bufferLimit(runtime.server.options.limits));
+  const serving: Serving = { runtime, connections, bodies };
+  http.on("request", (message, response) => respond(serving, message, response, missingHost(message)));
+  http.on("checkExpectation", (message, response) => respond(serving, message, response, refusals.expectation()));
   http.on("connect", (message, socket) => {
     if (!isFree(connections.of(socket), socket)) return;
     const headers = headersOf(message);
@@ -79,41 +88,47 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     http.on("upgrade", (message, socket, head) => takeOver(runtime, connections, upgrade, message, socket, head));
   }
   http.on("clientError", (error: NodeJS.ErrnoException, socket) => refuse(runtime, connections, error, socket));
-  return { http, connections };
+  return { http, connections, bodies };
 }
 
 function missingHost({ httpVersion, headers }: IncomingMessage): PipelineError | undefined {
   return httpVersion !== "1.1" || headers.host !== undefined ? undefined : refusals.noHost();
 }
 
-async function respond(
-  runtime: Runtime,
-  connections: Connections,
+function respond(
+  { runtime, connections, bodies }: Serving,
   message: IncomingMessage,
   response: ServerResponse,
   refusal: PipelineError | undefined,
-): Promise<void> {
+): void {
   const { socket } = message;
   const connection = connections.of(socket);
   if (connection.isClosing) return;
-  response.on("close", () => {
-    connection.requests.delete(request);
-    connection.idleAtBytes = bytesRead(socket);
-    if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
-  });
-  const request = httpRequest(message, response, connection, refusal);
+  const held = holdBytes(bodies);
+  const request = httpRequest(message, connection, held, refusal);
   connection.requests.add(request);
-  await serve(runtime, request, async (answer, log) => {
-    const isLast = runtime.lifecycle.draining.aborted || connection.isBroken;
-    if (isLast && isLatest(connection, request)) sayClose(connection, response);
-    if (!message.complete) cutUpload(socket, connection, response);
-    try {
-      await write(response, answer, message.method === "HEAD");
-    } catch (error) {
-      reportCut(log, error, request.signal);
-      response.destroy();
-    }
-  });
+  connection.turns ??= createTurns(socket, () => holdBack(socket));
+  const answering = () =>
+    serve(runtime, request, async (answer, log) => {
+      const isLast = runtime.lifecycle.draining.aborted || connection.isBroken;
+      if (isLast && isLatest(connection, request)) sayClose(connection, response);
+      if (!message.complete) cutUpload(socket, connection, response);
+      try {
+        await write(response, answer, message.method === "HEAD");
+      } catch (error) {
+        reportCut(log, error, request.signal);
+        response.destroy();
+      }
+    });
+  const answered = connection.turns.enter(answering, held.release);
+  request.leave = () => {
+    if (!connection.requests.delete(request)) return;
+    connection.idleAtBytes = bytesRead(socket);
+    if (!response.writableFinished) request.abort(new DOMException("The client has gone", "AbortError"));
+    if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
+    answered();
+  };
+  response.on("close", request.leave);
 }
 
 /** Pipelined requests are executed side by side: the connection closes with the answer to the last one, or others would get none. */

@@ -7,22 +7,28 @@ import type { PipelineError } from "../errors/errors.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { serve } from "../http/pipeline.ts";
+import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
-import { type BodyHolder, noBytes, receiveBody, splitTarget } from "./http-request.ts";
+import { noBytes, splitTarget } from "./http-request.ts";
+import { type BodyHolder, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 import { reportCut } from "./report-cut.ts";
-
-/** How many requests of one connection are answered at once; what comes beyond that is refused by the protocol. */
-const maxConcurrentStreams = 100;
+import { createTurns, maxInFlight, type Turns } from "./turns.ts";
 
 /** Serves HTTP/2 over a connection: each of its streams is a request. */
-export function serveSession(runtime: Runtime, settings: HttpSettings, connection: Connection, socket: TLSSocket): void {
+export function serveSession(
+  runtime: Runtime,
+  settings: HttpSettings,
+  connection: Connection,
+  bodies: ByteBudget,
+  socket: TLSSocket,
+): void {
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
     // Up to twice the limit is read, to be answered; what is larger still is reset.
-    settings: { maxConcurrentStreams, maxHeaderListSize: settings.maxHeaderBytes * 2 },
+    settings: { maxConcurrentStreams: maxInFlight, maxHeaderListSize: settings.maxHeaderBytes * 2 },
   });
   connection.session = {
     retire: () => retire(connection, session),
@@ -34,9 +40,14 @@ export function serveSession(runtime: Runtime, settings: HttpSettings, connectio
   session.setTimeout(settings.keepAliveTimeoutMs, () => {
     if (connection.requests.size === 0) session.close();
   });
+  const turns = createTurns(socket);
   session.on("stream", (stream, received, _flags, fields) => {
     stream.on("error", () => {});
-    void respond(runtime, connection, stream, streamRequest(stream, received, fields, remoteAddress, settings));
+    /* v8 ignore next -- Node says of a stream before it reads its reset; else its end would be waited for in vain */
+    if (stream.closed) return;
+    const held = holdBytes(bodies);
+    const request = streamRequest(stream, received, fields, remoteAddress, settings, held);
+    respond(runtime, connection, turns, stream, request, held);
     if (runtime.lifecycle.draining.aborted) connection.session?.retire();
   });
 }
@@ -53,24 +64,29 @@ function retire(connection: Connection, session: ServerHttp2Session): void {
   session.ping(() => session.close());
 }
 
-async function respond(
+function respond(
   runtime: Runtime,
   connection: Connection,
+  turns: Turns,
   stream: ServerHttp2Stream,
   request: HttpRequest & OpenRequest,
-): Promise<void> {
+  held: HeldBytes,
+): void {
   connection.requests.add(request);
+  const answering = () =>
+    serve(runtime, request, async (answer, log) => {
+      try {
+        await write(stream, request, answer);
+      } catch (error) {
+        reportCut(log, error, request.signal);
+        stream.close(internalError);
+      }
+    });
+  const answered = turns.enter(answering, held.release);
   stream.on("close", () => {
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
-  });
-  await serve(runtime, request, async (answer, log) => {
-    try {
-      await write(stream, answer, request.method === "HEAD");
-    } catch (error) {
-      reportCut(log, error, request.signal);
-      stream.close(internalError);
-    }
+    answered();
   });
 }
 
@@ -81,8 +97,10 @@ const internalError = 2;
 /** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
 const hopHeaders = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings", "te"];
 
-async function write(stream: ServerHttp2Stream, { status, headers, cookies, body }: HttpResponse, head: boolean): Promise<void> {
+async function write(stream: ServerHttp2Stream, request: HttpRequest & OpenRequest, answer: HttpResponse): Promise<void> {
   if (stream.destroyed) return; // the client has gone
+  const { status, headers, cookies, body } = answer;
+  const isHead = request.method === "HEAD";
   const sent = Object.fromEntries(Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)));
   // The rest of a body that nobody reads would hold the stream open.
   stream.once("finish", () => {
@@ -90,9 +108,9 @@ async function write(stream: ServerHttp2Stream, { status, headers, cookies, body
   });
   stream.respond(
     { ":status": status, ...sent, ...(cookies.length > 0 ? { "set-cookie": [...cookies] } : {}) },
-    { endStream: head || body === undefined },
+    { endStream: isHead || body === undefined },
   );
-  if (head || body === undefined) return;
+  if (isHead || body === undefined) return;
   if (typeof body === "string" || body instanceof Uint8Array) stream.end(body);
   // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
   else await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), stream);
@@ -105,6 +123,7 @@ function streamRequest(
   fields: readonly string[],
   ip: string | undefined,
   settings: HttpSettings,
+  held: HeldBytes,
 ): HttpRequest & OpenRequest {
   const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
   const { path, query } = splitTarget(target);
@@ -113,11 +132,7 @@ function streamRequest(
   if (authority !== undefined) headers["host"] = authority;
   const departure = new AbortController();
   const body: BodyHolder = { failBody: undefined };
-  const late = setTimeout(() => {
-    body.failBody?.(refusals.late());
-  }, settings.requestTimeoutMs);
   stream.on("close", () => {
-    clearTimeout(late);
     const isWhole = stream.rstCode === noError && stream.writableFinished;
     if (!isWhole) departure.abort(new DOMException("The client has gone", "AbortError"));
   });
@@ -138,7 +153,8 @@ function streamRequest(
     readBody: (limitBytes) => {
       if (stream.endAfterHeaders) return noBytes;
       if (headers["expect"] !== undefined && !stream.destroyed) stream.additionalHeaders({ ":status": 100 });
-      return receiveBody(stream, headers["content-length"], limitBytes, body);
+      const late = setTimeout(() => body.failBody?.(refusals.late()), settings.requestTimeoutMs);
+      return receiveBody(stream, limitBytes, body, held).finally(() => clearTimeout(late));
     },
   };
 }

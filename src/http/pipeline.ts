@@ -1,5 +1,6 @@
 import type { HandlerDeclaration } from "../app/handler.ts";
 import { acceptInput } from "../app/invoke.ts";
+import { bodyLimit } from "../app/limits.ts";
 import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
@@ -20,7 +21,6 @@ import { requestView } from "./request-view.ts";
 import { isWebStream, toResponse } from "./response.ts";
 import type { RouteTable } from "./route-table.ts";
 
-const defaultBodyBytes = 1_048_576;
 const noBytes = new Uint8Array(0);
 
 /** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
@@ -75,7 +75,7 @@ export async function answer<Answer>(
   }
   const { target: declaration, params, head } = match;
   nameHandler(scope, declaration.name);
-  const limitBytes = limits?.bodyBytes ?? defaultBodyBytes;
+  const limitBytes = bodyLimit(limits);
   if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   // Safe: boot refuses a route without an access rule.
