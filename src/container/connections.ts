@@ -1,6 +1,7 @@
 import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Lingering } from "./lingering-close.ts";
 import type { Turns } from "./turns.ts";
 
 /** A request that is being answered, or waits for its turn. */
@@ -42,6 +43,8 @@ export interface Connection {
   session: Session | undefined;
   /** There once it has had a request. */
   turns: Turns | undefined;
+  /** What is left of it once it was told to close. */
+  lingering: Lingering | undefined;
 }
 
 /** An HTTP/2 session. */
@@ -102,6 +105,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
         upgraded: undefined,
         session: undefined,
         turns: undefined,
+        lingering: undefined,
       };
       known.set(socket, connection);
     }
@@ -149,8 +153,9 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
   // Node's own, which `http.close` calls, takes for idle what has been answered and is not yet read.
   http.closeIdleConnections = closeIdle;
   draining.addEventListener("abort", () => {
-    for (const { requests, upgraded, session } of known.values()) {
+    for (const { requests, upgraded, session, lingering } of known.values()) {
       upgraded?.draining.abort(draining.reason);
+      lingering?.hurry();
       if (requests.size > 0) session?.retire();
     }
   });

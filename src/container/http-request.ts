@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { PipelineError } from "../errors/errors.ts";
 import { emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest } from "../http/message.ts";
@@ -6,12 +6,18 @@ import type { HeldBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest } from "./connections.ts";
 import { receiveBody } from "./receive-body.ts";
 
-/** Reads a message of Node's HTTP server as a request. */
+/**
+ * Reads a message of Node's HTTP server as a request.
+ *
+ * @param expectsContinue - its client sends the body when it is told that it is going to be read
+ */
 export function httpRequest(
   message: IncomingMessage,
+  response: ServerResponse,
   connection: Connection,
   held: HeldBytes,
   refusal: PipelineError | undefined,
+  expectsContinue: boolean,
 ): HttpRequest & OpenRequest {
   // Both are always there on a server's side; the types are shared with the client's.
   const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
@@ -29,7 +35,10 @@ export function httpRequest(
     abort: (reason) => departure.abort(reason),
     gatewayClaims: undefined, // no gateway in front of a container is believed
     refusal,
-    readBody: (limitBytes) => readBody(message, limitBytes, connection, held),
+    readBody: (limitBytes) => {
+      if (expectsContinue) response.writeContinue();
+      return readBody(message, limitBytes, connection, held);
+    },
   };
 }
 

@@ -27,9 +27,10 @@ import {
   lateRequest,
   type OpenRequest,
 } from "./connections.ts";
-import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
+import { type HttpServerOptions, type HttpSettings, httpSettings, type UpgradeHandler } from "./http-options.ts";
 import { headersOf, httpRequest, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
+import { lingerAfterAnswer } from "./lingering-close.ts";
 import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
 import { reportCut } from "./report-cut.ts";
@@ -46,9 +47,10 @@ export interface ContainerServer {
 /** What all requests of a server are served with. */
 interface Serving extends Pick<ContainerServer, "connections" | "bodies"> {
   readonly runtime: Runtime;
+  readonly settings: HttpSettings;
 }
 
-/** How long a client gets to read an answer before a connection that is of no more use is cut. */
+/** How long a client that was turned away gets to read why before its connection is cut. */
 const cutAfterMs = 500;
 
 /** Makes the container's HTTP server: the same routes as in Lambda, on Node's own server. */
@@ -74,8 +76,9 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   reportRefused(http, runtime.log);
   const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
   const bodies = createByteBudget(bufferLimit(runtime.server.options.limits));
-  const serving: Serving = { runtime, connections, bodies };
+  const serving: Serving = { runtime, settings, connections, bodies };
   http.on("request", (message, response) => respond(serving, message, response, missingHost(message)));
+  http.on("checkContinue", (message, response) => respond(serving, message, response, missingHost(message), true));
   http.on("checkExpectation", (message, response) => respond(serving, message, response, refusals.expectation()));
   http.on("connect", (message, socket) => {
     if (!isFree(connections.of(socket), socket)) return;
@@ -96,23 +99,32 @@ function missingHost({ httpVersion, headers }: IncomingMessage): PipelineError |
 }
 
 function respond(
-  { runtime, connections, bodies }: Serving,
+  { runtime, settings, connections, bodies }: Serving,
   message: IncomingMessage,
   response: ServerResponse,
   refusal: PipelineError | undefined,
+  expectsContinue = false,
 ): void {
   const { socket } = message;
   const connection = connections.of(socket);
-  if (connection.isClosing) return;
+  if (connection.isClosing) {
+    message.resume(); // what lingers reads it away
+    return;
+  }
+  const { draining } = runtime.lifecycle;
   const held = holdBytes(bodies);
-  const request = httpRequest(message, connection, held, refusal);
+  const request = httpRequest(message, response, connection, held, refusal, expectsContinue);
   connection.requests.add(request);
   connection.turns ??= createTurns(socket, () => holdBack(socket));
+  const { turns } = connection;
   const answering = () =>
     serve(runtime, request, async (answer, log) => {
-      const isLast = runtime.lifecycle.draining.aborted || connection.isBroken;
-      if (isLast && isLatest(connection, request)) sayClose(connection, response);
-      if (!message.complete) cutUpload(socket, connection, response);
+      const isLast = (draining.aborted || connection.isBroken) && isLatest(connection, request);
+      if (isLast || !message.complete) sayClose(connection, response);
+      // It may still send a body that nobody wants, or requests that were not read.
+      if (!message.complete || (isLast && turns.hadToWait)) {
+        lingerAfterAnswer(socket, connection, message, settings.requestTimeoutMs, draining);
+      }
       try {
         await write(response, answer, message.method === "HEAD");
       } catch (error) {
@@ -120,7 +132,7 @@ function respond(
         response.destroy();
       }
     });
-  const answered = connection.turns.enter(answering, held.release);
+  const answered = turns.enter(answering, held.release);
   request.leave = () => {
     if (!connection.requests.delete(request)) return;
     connection.idleAtBytes = bytesRead(socket);
@@ -139,15 +151,6 @@ function isLatest({ requests }: Connection, request: OpenRequest): boolean {
 function sayClose(connection: Connection, response: ServerResponse): void {
   connection.isClosing = true;
   response.setHeader("connection", "close");
-}
-
-/**
- * A body that nobody reads, over the limit or of a route that is not there, may never end: Node
- * would read on and throw it away for ever. The client gets a moment to read its answer.
- */
-function cutUpload(socket: Duplex, connection: Connection, response: ServerResponse): void {
-  sayClose(connection, response);
-  response.once("finish", () => cutLater(socket));
 }
 
 function cutLater(socket: Duplex): void {
@@ -173,7 +176,8 @@ function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoE
   const connection = connections.of(socket);
   // Who has sent nothing has asked for nothing.
   const isUnused = error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
-  if (error.code === "ECONNRESET" || !socket.writable || isUnused) {
+  const isAnswered = connection.isClosing && connection.requests.size === 0;
+  if (error.code === "ECONNRESET" || !socket.writable || isUnused || isAnswered) {
     socket.destroy();
     return;
   }

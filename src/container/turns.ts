@@ -6,6 +6,8 @@ export const maxInFlight = 100;
 
 /** Gives the requests of one connection their turns, in the order they came. */
 export interface Turns {
+  /** Whether requests had to wait, so that more may have been sent than was read. */
+  readonly hadToWait: boolean;
   /**
    * Does `work` in its turn. It is in flight from then on, until `work` has settled and its answer is out or given up:
    * then comes `ended`, also where it never had its turn.
@@ -23,6 +25,7 @@ export interface Turns {
  */
 export function createTurns(socket: Duplex, hold?: () => () => void): Turns {
   let inFlight = 0;
+  let hadToWait = false;
   let release: (() => void) | undefined;
   const waiting = new Set<() => void>();
   // Answers that are not read queue in memory; there is always one that is being written, whose end looks again.
@@ -37,6 +40,9 @@ export function createTurns(socket: Duplex, hold?: () => () => void): Turns {
     release = undefined;
   };
   return {
+    get hadToWait() {
+      return hadToWait;
+    },
     enter: (work, ended) => {
       let left = 2;
       const leave = () => {
@@ -53,6 +59,7 @@ export function createTurns(socket: Duplex, hold?: () => () => void): Turns {
       if (waiting.size === 0 && hasRoom()) begin();
       else {
         waiting.add(begin);
+        hadToWait = true;
         release ??= hold?.();
       }
       return () => {
