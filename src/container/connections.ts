@@ -1,6 +1,7 @@
 import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Logger } from "../log/logger.ts";
 import type { Lingering } from "./lingering-close.ts";
 import type { Turns } from "./turns.ts";
 
@@ -14,6 +15,20 @@ export interface OpenRequest {
   abort(reason: unknown): void;
   /** The connection has closed. */
   leave?: () => void;
+  /** The request's own, once its answer is there. */
+  log?: Logger;
+  /** Its answer, where its connection writes several side by side. */
+  outflow?: Outflow;
+  /** Nobody reads its answer: it is ended for that, and a line says so. */
+  isStalled?: boolean;
+}
+
+/** An answer that is being written. */
+export interface Outflow {
+  /** How many bytes of it were taken so far; `undefined` where none wait to be. */
+  taken(): number | undefined;
+  /** Resets its stream. */
+  reset(): void;
 }
 
 /** A connection that was taken over. */
@@ -45,6 +60,8 @@ export interface Connection {
   turns: Turns | undefined;
   /** What is left of it once it was told to close. */
   lingering: Lingering | undefined;
+  /** The network's socket, below that of TLS. */
+  transport: Duplex;
 }
 
 /** An HTTP/2 session. */
@@ -106,6 +123,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
         session: undefined,
         turns: undefined,
         lingering: undefined,
+        transport: socket,
       };
       known.set(socket, connection);
     }
@@ -117,6 +135,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
       known.delete(socket);
       for (const request of connection.requests) request.leave?.();
     });
+    return connection;
   };
   const shaking = new Map<string, Socket>();
   if (isTls) {
@@ -127,8 +146,10 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
       socket.once("close", () => shaking.delete(address));
     });
     http.on("secureConnection", (socket: Socket) => {
-      shaking.delete(addressOf(socket));
-      follow(socket);
+      const address = addressOf(socket);
+      /* v8 ignore next -- one that broke in that moment has no address any more */
+      follow(socket).transport = shaking.get(address) ?? socket;
+      shaking.delete(address);
     });
   } else http.on("connection", follow);
   const closeIdle = () => {

@@ -21,6 +21,7 @@ test("every option has a default, and one that is undefined has it too", () => {
     keepAliveTimeoutMs: 65_000,
     headersTimeoutMs: 10_000,
     requestTimeoutMs: 60_000,
+    writeTimeoutMs: 30_000,
     maxHeaderBytes: 16_384,
     maxConnections: 10_000,
   };
@@ -38,6 +39,7 @@ test("options that make sense are taken", () => {
       keepAliveTimeoutMs: 1,
       headersTimeoutMs: 30_000,
       requestTimeoutMs: 30_000,
+      writeTimeoutMs: 1,
       maxHeaderBytes: 1_024,
       maxConnections: 1,
       upgrade: () => {},
@@ -51,6 +53,7 @@ test.each([
   ["headersTimeoutMs", Number.NaN],
   ["requestTimeoutMs", Number.POSITIVE_INFINITY],
   ["requestTimeoutMs", 3_600_001],
+  ["writeTimeoutMs", 0],
   ["maxHeaderBytes", 1_023],
   ["maxHeaderBytes", 16_384.5],
   ["maxConnections", 0],

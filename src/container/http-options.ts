@@ -10,6 +10,11 @@ export interface HttpServerOptions {
   readonly headersTimeoutMs?: number;
   /** How long a whole request may take to arrive. Default 60,000. */
   readonly requestTimeoutMs?: number;
+  /**
+   * How long a client may take nothing of an answer that waits for it, before its connection, or its stream of HTTP/2, is
+   * ended. What counts is what the network takes: a slow reader goes on. Default 30,000.
+   */
+  readonly writeTimeoutMs?: number;
   /** The largest head of a request in bytes. Default 16 KiB. */
   readonly maxHeaderBytes?: number;
   /** How many connections are open at most; those that come then are closed at once. Default 10,000. */
@@ -63,6 +68,7 @@ export function httpSettings(options: HttpServerOptions) {
     keepAliveTimeoutMs: options.keepAliveTimeoutMs ?? 65_000,
     headersTimeoutMs: options.headersTimeoutMs ?? Math.min(10_000, requestTimeoutMs),
     requestTimeoutMs,
+    writeTimeoutMs: options.writeTimeoutMs ?? 30_000,
     maxHeaderBytes: options.maxHeaderBytes ?? 16_384,
     maxConnections: options.maxConnections ?? 10_000,
     upgrade: options.upgrade,
@@ -123,6 +129,7 @@ const knownOptions: Readonly<Record<string, Wanted>> = {
   keepAliveTimeoutMs: time,
   headersTimeoutMs: time,
   requestTimeoutMs: time,
+  writeTimeoutMs: time,
   maxHeaderBytes: whole(" of bytes", 1_024, 1_048_576),
   maxConnections: whole("", 1, 1_000_000),
   upgrade: { allows: (value) => typeof value === "function", text: "a function" },

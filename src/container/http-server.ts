@@ -34,6 +34,7 @@ import { lingerAfterAnswer } from "./lingering-close.ts";
 import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
 import { reportCut } from "./report-cut.ts";
+import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
 import { createTurns, holdBack } from "./turns.ts";
 
@@ -75,6 +76,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   http.maxConnections = settings.maxConnections;
   reportRefused(http, runtime.log);
   const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
+  cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
   const bodies = createByteBudget(bufferLimit(runtime.server.options.limits));
   const serving: Serving = { runtime, settings, connections, bodies };
   http.on("request", (message, response) => respond(serving, message, response, missingHost(message)));
@@ -119,6 +121,7 @@ function respond(
   const { turns } = connection;
   const answering = () =>
     serve(runtime, request, async (answer, log) => {
+      request.log = log;
       const isLast = (draining.aborted || connection.isBroken) && isLatest(connection, request);
       if (isLast || !message.complete) sayClose(connection, response);
       // It may still send a body that nobody wants, or requests that were not read.
@@ -128,7 +131,7 @@ function respond(
       try {
         await write(response, answer, message.method === "HEAD");
       } catch (error) {
-        reportCut(log, error, request.signal);
+        if (!request.isStalled) reportCut(log, error, request.signal);
         response.destroy();
       }
     });

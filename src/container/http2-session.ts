@@ -8,7 +8,7 @@ import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { serve } from "../http/pipeline.ts";
 import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
-import type { Connection, OpenRequest } from "./connections.ts";
+import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
 import { noBytes, splitTarget } from "./http-request.ts";
 import { type BodyHolder, receiveBody } from "./receive-body.ts";
@@ -75,10 +75,11 @@ function respond(
   connection.requests.add(request);
   const answering = () =>
     serve(runtime, request, async (answer, log) => {
+      request.log = log;
       try {
         await write(stream, request, answer);
       } catch (error) {
-        reportCut(log, error, request.signal);
+        if (!request.isStalled) reportCut(log, error, request.signal);
         stream.close(internalError);
       }
     });
@@ -111,10 +112,36 @@ async function write(stream: ServerHttp2Stream, request: HttpRequest & OpenReque
     { endStream: isHead || body === undefined },
   );
   if (isHead || body === undefined) return;
-  if (typeof body === "string" || body instanceof Uint8Array) stream.end(body);
+  let given = 0;
+  request.outflow = {
+    taken: () => (stream.writableLength > 0 ? given - stream.writableLength : undefined),
+    reset: () => stream.close(internalError),
+  } satisfies Outflow;
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  if (bytes instanceof Uint8Array && bytes.byteLength <= pieceBytes) {
+    given = bytes.byteLength;
+    stream.end(bytes);
+    return;
+  }
   // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
-  else await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), stream);
+  const source = bytes instanceof Uint8Array ? [bytes] : Readable.fromWeb(bytes as Parameters<typeof Readable.fromWeb>[0]);
+  await pipeline(
+    source,
+    async function* pieces(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
+      for await (const chunk of chunks) {
+        for (let from = 0; from < chunk.byteLength; from += pieceBytes) {
+          const piece = chunk.subarray(from, from + pieceBytes);
+          yield piece;
+          given += piece.byteLength;
+        }
+      }
+    },
+    stream,
+  );
 }
+
+/** How much of an answer is given to its stream at a time: only from one piece to the next can it be seen to be taken. */
+const pieceBytes = 16_384;
 
 /** Reads a stream as a request. */
 function streamRequest(
