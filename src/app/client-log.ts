@@ -1,3 +1,4 @@
+import type { RequestView } from "../context/pipeline-context.ts";
 import { type FieldError, FrameworkError, ValidationError } from "../errors/errors.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
@@ -44,7 +45,8 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
       const records = recordsOf(input);
       const { user, log } = ctx;
       const who = JSON.stringify([user.tenantId, user.id]);
-      const bytes = Math.min(byteRate.burst, ctx.request?.rawBody.byteLength ?? 0);
+      const { rawBody } = ctx.request as RequestView; // safe: it is a route, and called by nothing else
+      const bytes = Math.min(byteRate.burst, rawBody.byteLength);
       const waitSeconds = Math.max(limit.take(who, records.length), byteLimit.take(who, bytes));
       if (waitSeconds > 0) {
         throw new FrameworkError("too_many_requests", "Too many log records; send them later", {

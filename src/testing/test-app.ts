@@ -252,8 +252,8 @@ function call(
       if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
       throw new AccessDeniedError(describeRule(access));
     }
-    const accepted = await acceptInput(declaration, input ?? {});
     const given = () => input ?? {};
+    const accepted = await acceptInput(declaration, given());
     const facts = { declaration, user, input: accepted, given, headers, head: false, signal: undefined, request: undefined };
     const adapters = await runtime.adapters();
     if (declaration.kind === "write") return bodyOf(await runWrite(scope, adapters, facts));
