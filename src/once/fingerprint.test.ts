@@ -163,6 +163,20 @@ test.each(opaque)("%s is never compared: what its schema was given is", (_, valu
   }
 });
 
+test("what members and items do not show is not taken for plain data", () => {
+  const hidden = (value: string) => Object.defineProperty({ a: 1 }, "b", { value, enumerable: false });
+  for (const make of [
+    hidden,
+    (value: string) => /\d+/.exec(`${value} 7`), // a match has the text beside its items
+    (value: string) => Object.assign([1, 2], { value }),
+    (value: string) => Object.assign([], { value }),
+  ]) {
+    const [one, other] = [make("one"), make("other")];
+    expect(() => of(one)).toThrow("cannot be compared");
+    expect(fingerprintOf("a", { one }, () => "one")).not.toBe(fingerprintOf("a", { one: other }, () => "other"));
+  }
+});
+
 test("plain data asks for nothing more, of whatever realm it is", async () => {
   const { runInNewContext } = await import("node:vm");
   const elsewhere: unknown = runInNewContext("({ a: 1, b: { c: 2 } })");

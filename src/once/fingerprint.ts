@@ -77,8 +77,9 @@ function isPlain(prototype: unknown): boolean {
 }
 
 function writeMembers(to: Written, value: object, depth: number): void {
-  if (Object.getOwnPropertySymbols(value).length > 0) throw new OpaqueValue();
   const names = Object.keys(value);
+  const isHiding = Object.getOwnPropertyNames(value).length > names.length || Object.getOwnPropertySymbols(value).length > 0;
+  if (isHiding) throw new OpaqueValue();
   // By code unit, and never by locale: a fingerprint is compared across machines.
   if (names.length > 1) names.sort();
   let separator = "{";
@@ -92,7 +93,12 @@ function writeMembers(to: Written, value: object, depth: number): void {
   to.text += separator === "{" ? "{}" : "}";
 }
 
+const isIndex = /^(0|[1-9]\d*)$/;
+
 function writeList(to: Written, values: readonly unknown[], depth: number): void {
+  // Named members, such as the text of a match, come last.
+  const last = Object.keys(values).at(-1);
+  if (last !== undefined && !isIndex.test(last)) throw new OpaqueValue();
   to.text += "[";
   for (let index = 0; index < values.length; index += 1) {
     if (index > 0) to.text += ",";
