@@ -1,4 +1,5 @@
 import type { PipelineError } from "../errors/errors.ts";
+import type { GatewayClaims } from "../identity/claims.ts";
 
 /**
  * An HTTP request as the hosts hand it to the pipeline: nothing decoded, nothing trusted.
@@ -22,7 +23,7 @@ export interface HttpRequest {
   /** @throws FrameworkError `response_too_large` where the transport would not take the response. */
   assertFits?: ((response: Pick<HttpResponse, "status" | "headers" | "body">) => void) | undefined;
   /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
-  readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
+  readonly gatewayClaims: GatewayClaims | undefined;
   /** Its ID, noted by the pipeline for the host, which has to name it where it is cut off. */
   requestId?: string;
   /** Why the host cannot take the request: the pipeline answers with it. */

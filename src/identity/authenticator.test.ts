@@ -32,7 +32,11 @@ const rsa = (key: KeyObject) => (input: string) => sign("sha256", Buffer.from(in
 const hs256 = (payload: unknown, header: object = {}) => handmade({ alg: "HS256", ...header }, payload, hmac(secret));
 
 function authenticate(auth: AuthOptions | undefined, authorization: string | undefined, gatewayClaims?: Record<string, unknown>) {
-  return createAuthenticator({ auth, clock }).authenticate({ authorization, gatewayClaims });
+  return createAuthenticator({ auth, clock }).authenticate({ authorization, gatewayClaims: byJwt(gatewayClaims) });
+}
+
+function byJwt(claims: Record<string, unknown> | undefined) {
+  return claims === undefined ? undefined : ({ by: "jwt", claims } as const);
 }
 
 describe("with a secret", () => {
@@ -264,7 +268,7 @@ test("Without auth and without claims of a gateway nobody is identified, by a go
 
 test("The sender of a refused request is recognized by gateway or token; where they say nothing sound it is nobody", async () => {
   const recognize = (auth: AuthOptions | undefined, authorization?: string, gatewayClaims?: Record<string, unknown>) =>
-    createAuthenticator({ auth, clock }).recognize({ authorization, gatewayClaims });
+    createAuthenticator({ auth, clock }).recognize({ authorization, gatewayClaims: byJwt(gatewayClaims) });
   const token = `Bearer ${hs256(ann)}`;
   expect(await recognize({ secret }, token)).toEqual(annUser.user);
   expect(await recognize(undefined, undefined, ann)).toEqual(annUser.user);
@@ -409,7 +413,7 @@ test("jose is loaded with the first token, and not before", async () => {
     registerHooks({ load: (url, context, next) => { loaded ||= url.includes("/jose/"); return next(url, context); } });
     const { createAuthenticator } = await import(${JSON.stringify(new URL("./authenticator.ts", import.meta.url).href)});
     const authenticator = createAuthenticator({ auth: { secret: "s".repeat(32) }, clock: Date });
-    await authenticator.authenticate({ authorization: undefined, gatewayClaims: { sub: "a", tenantId: "b" } });
+    await authenticator.authenticate({ authorization: undefined, gatewayClaims: { by: "jwt", claims: { sub: "a", tenantId: "b" } } });
     const before = loaded;
     await authenticator.authenticate({ authorization: "Bearer a.b.c", gatewayClaims: undefined });
     console.log(before, loaded);`;

@@ -3,7 +3,7 @@ import type { Clock } from "../context/clock.ts";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
-import { type Identification, identify, parseGatewayRoles, saysWho } from "./claims.ts";
+import { type GatewayClaims, type Identification, identify, parseGatewayRoles, saysWho } from "./claims.ts";
 import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";
 import type { User } from "./user.ts";
 
@@ -12,7 +12,7 @@ export interface Credentials {
   /** The `Authorization` header. */
   readonly authorization: string | undefined;
   /** Claims that an API Gateway authorizer verified; only ever set by the Lambda host. */
-  readonly gatewayClaims: Readonly<Record<string, unknown>> | undefined;
+  readonly gatewayClaims: GatewayClaims | undefined;
 }
 
 /** Tells who a request comes from. */
@@ -54,16 +54,14 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
 
   return Object.freeze({
     async authenticate({ authorization, gatewayClaims }: Credentials): Promise<Identification> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims, auth?.claims)) {
-        return identify(gatewayClaims, auth?.claims, parseGatewayRoles);
-      }
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims)) return identifyBy(gatewayClaims, auth);
       if (auth === undefined) return { user: undefined, problem: "authentication is not configured" };
       const token = bearerToken(authorization);
       if (typeof token !== "string") return token;
       return verified(open(auth), token, auth);
     },
     async recognize({ authorization, gatewayClaims }: Credentials): Promise<User | undefined> {
-      if (gatewayClaims !== undefined && saysWho(gatewayClaims, auth?.claims)) return identify(gatewayClaims, auth?.claims).user;
+      if (gatewayClaims !== undefined && saysWho(gatewayClaims.claims, auth?.claims)) return identifyBy(gatewayClaims, auth).user;
       // A key set that no token has asked for yet is not at hand.
       if (auth === undefined || (auth.secret === undefined && verifier === undefined)) return undefined;
       const token = bearerToken(authorization);
@@ -75,6 +73,10 @@ export function createAuthenticator(options: { readonly auth: AuthOptions | unde
       }
     },
   });
+}
+
+function identifyBy({ by, claims }: GatewayClaims, auth: AuthOptions | undefined): Identification {
+  return identify(claims, auth?.claims, (roles) => parseGatewayRoles(roles, by));
 }
 
 async function verified(verifier: Promise<TokenVerifier>, token: string, auth: AuthOptions): Promise<Identification> {

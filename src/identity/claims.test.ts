@@ -95,28 +95,44 @@ describe("parseRoles", () => {
 });
 
 describe("parseGatewayRoles", () => {
+  const authorizers = ["jwt", "cognito", "lambda"] as const;
+
   test.each<[unknown, string[]]>([
     ["Read-only admin", ["Read-only admin"]],
-    ["Read-only admin,auditor", ["Read-only admin", "auditor"]],
     [[], []],
     [
       ["admin", "user"],
       ["admin", "user"],
     ],
     [["super admin"], ["super admin"]],
-    ["[admin user]", ["admin", "user"]],
-    ["[]", []],
-    ["[ ]", []],
     ["", []],
     ["admin", ["admin"]],
-    ["admin,user", ["admin", "user"]],
-    ["admin, user ,admin", ["admin", "user"]],
+    [" admin ", ["admin"]],
     ["admin user", ["admin user"]],
     ['["admin","super admin"]', ["admin", "super admin"]],
-    ["[7]", ["7"]],
+    ['["Sales,admin"]', ["Sales,admin"]],
+    ["[]", []],
     ["administrator", ["administrator"]],
-  ])("%# reads %o", (claim, roles) => {
-    expect(parseGatewayRoles(claim)).toEqual(roles);
+  ])("%# reads %o of any authorizer", (claim, roles) => {
+    for (const by of authorizers) expect(parseGatewayRoles(claim, by)).toEqual(roles);
+  });
+
+  test("only the JWT authorizer of an HTTP API writes lists between brackets", () => {
+    expect(parseGatewayRoles("[admin user]", "jwt")).toEqual(["admin", "user"]);
+    expect(parseGatewayRoles("[7]", "jwt")).toEqual(["7"]);
+    expect(parseGatewayRoles("[ ]", "jwt")).toEqual([]);
+    expect(parseGatewayRoles("[Sales,admin]", "jwt")).toEqual(["Sales,admin"]);
+    for (const claim of ["[admin user]", "[admin]", "[7]"]) {
+      expect(parseGatewayRoles(claim, "cognito")).toBeUndefined();
+      expect(parseGatewayRoles(claim, "lambda")).toBeUndefined();
+    }
+  });
+
+  test("only the Cognito authorizer of a REST API writes lists with commas: a role with one is not two elsewhere", () => {
+    expect(parseGatewayRoles("admin, user ,admin", "cognito")).toEqual(["admin", "user"]);
+    expect(parseGatewayRoles("Read-only admin,auditor", "cognito")).toEqual(["Read-only admin", "auditor"]);
+    expect(parseGatewayRoles("Sales,admin", "jwt")).toEqual(["Sales,admin"]);
+    expect(parseGatewayRoles("Sales,admin", "lambda")).toEqual(["Sales,admin"]);
   });
 
   test.each<[string, unknown]>([
@@ -130,7 +146,7 @@ describe("parseGatewayRoles", () => {
     ["a name that is no text", ["admin", 1]],
     ["an empty name", [""]],
     ["101 names", Array.from({ length: 101 }, (_, index) => `r${index}`)],
-    ["101 names as text", Array.from({ length: 101 }, (_, index) => `r${index}`).join(",")],
+    ["101 names as text", JSON.stringify(Array.from({ length: 101 }, (_, index) => `r${index}`))],
     ["more than 8 KiB of text", `admin${" ".repeat(8192)}`],
     ["an open bracket", "[admin"],
     ["a closing bracket", "admin]"],
@@ -140,7 +156,7 @@ describe("parseGatewayRoles", () => {
     ["JSON with a control character", '["admin\\u0000"]'],
     ["a tab between names", "admin\tuser"],
   ])("refuses %s", (_, claim) => {
-    expect(parseGatewayRoles(claim)).toBeUndefined();
+    for (const by of authorizers) expect(parseGatewayRoles(claim, by)).toBeUndefined();
   });
 
   test("reads the same names from every notation that a gateway uses", () => {
@@ -148,18 +164,21 @@ describe("parseGatewayRoles", () => {
     fc.assert(
       fc.property(fc.array(name, { maxLength: 20 }), (names) => {
         const expected = [...new Set(names)];
-        expect(parseGatewayRoles(names)).toEqual(expected);
-        expect(parseGatewayRoles(JSON.stringify(names))).toEqual(expected);
-        expect(parseGatewayRoles(`[${names.join(" ")}]`)).toEqual(expected);
-        expect(parseGatewayRoles(names.join(","))).toEqual(expected);
+        for (const by of authorizers) {
+          expect(parseGatewayRoles(names, by)).toEqual(expected);
+          expect(parseGatewayRoles(JSON.stringify(names), by)).toEqual(expected);
+        }
+        expect(parseGatewayRoles(`[${names.join(" ")}]`, "jwt")).toEqual(expected);
+        expect(parseGatewayRoles(names.join(","), "cognito")).toEqual(expected);
       }),
     );
   });
 
   test("never throws, and gives only names that stand whole in the claim", () => {
+    const anything = fc.oneof(fc.anything(), fc.json(), fc.string({ unit: fc.constantFrom(..."[]\"', ad\\") }));
     fc.assert(
-      fc.property(fc.oneof(fc.anything(), fc.json(), fc.string({ unit: fc.constantFrom(..."[]\"', ad\\") })), (claim) => {
-        for (const role of parseGatewayRoles(claim) ?? []) {
+      fc.property(anything, fc.constantFrom(...authorizers), (claim, by) => {
+        for (const role of parseGatewayRoles(claim, by) ?? []) {
           expect(role.length).toBeGreaterThan(0);
           if (Array.isArray(claim)) expect(claim).toContain(role);
         }

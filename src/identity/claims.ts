@@ -53,20 +53,27 @@ export function parseRoles(claim: unknown): string[] | undefined {
   return [...new Set(names)];
 }
 
+/** Claims that an authorizer of API Gateway has verified. */
+export interface GatewayClaims {
+  /** Which one: each has its own way to make a text of a list. */
+  readonly by: "jwt" | "cognito" | "lambda";
+  readonly claims: Readonly<Record<string, unknown>>;
+}
+
 /**
- * Reads a roles claim as a gateway hands it over, which makes texts of lists:
+ * Reads a roles claim as a gateway hands it over, which makes texts of lists. Any other text is one role:
  *
- * | claim | roles | from |
- * |---|---|---|
- * | `["admin", "user"]`, or the same as JSON text | `admin`, `user` | a Lambda authorizer |
- * | `"[admin user]"` | `admin`, `user` | the JWT authorizer of an HTTP API |
- * | `"admin,user"` | `admin`, `user` | the Cognito authorizer of a REST API |
- * | `"Read-only admin"` | `Read-only admin` | any of them |
+ * | claim | `jwt`, of an HTTP API | `cognito`, of a REST API | `lambda` |
+ * |---|---|---|---|
+ * | `["admin", "user"]`, or the same as JSON text | `admin`, `user` | the same | the same |
+ * | `"[admin user]"` | `admin`, `user` | refused | refused |
+ * | `"admin,user"` | `admin,user` | `admin`, `user` | `admin,user` |
+ * | `"Read-only admin"` | `Read-only admin` | the same | the same |
  *
- * Between brackets one role with a space in it cannot be told from two.
+ * Between brackets one role with a space in it cannot be told from two, nor between commas one with a comma.
  */
-export function parseGatewayRoles(claim: unknown): string[] | undefined {
-  return parseRoles(typeof claim === "string" ? splitRoles(claim) : claim);
+export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): string[] | undefined {
+  return parseRoles(typeof claim === "string" ? splitRoles(claim, by) : claim);
 }
 
 /** Tells whether `value` can be a user, a tenant or a role; half a surrogate pair would become U+FFFD, so two of them one name. */
@@ -83,11 +90,13 @@ function refuse(problem: string): Identification {
   return { user: undefined, problem };
 }
 
-function splitRoles(text: string): readonly string[] | undefined {
+function splitRoles(text: string, by: GatewayClaims["by"]): readonly string[] | undefined {
   if (text.length > maxRolesLength) return undefined;
+  if (by === "cognito") return textList(text) ?? named(text, text.split(","));
+  if (!text.startsWith("[") || !text.endsWith("]")) return named(text, [text]);
   // `[7]` is the role "7" as an HTTP API delivers it, and JSON of something else: only texts count as JSON.
-  if (text.startsWith("[") && text.endsWith("]")) return textList(text) ?? separated(text.slice(1, -1), " ");
-  return separated(text, ",");
+  const inside = text.slice(1, -1);
+  return textList(text) ?? (by === "jwt" ? named(inside, inside.split(" ")) : undefined);
 }
 
 function textList(text: string): string[] | undefined {
@@ -99,11 +108,8 @@ function textList(text: string): string[] | undefined {
   }
 }
 
-/** The names between separators; a bracket or a quote left over means that this is some other notation. */
-function separated(text: string, separator: string): string[] | undefined {
+/** The names in a text; a bracket or a quote left over means that this is some other notation. */
+function named(text: string, names: readonly string[]): string[] | undefined {
   if (/[[\]"']/.test(text)) return undefined;
-  return text
-    .split(separator)
-    .map((name) => name.trim())
-    .filter((name) => name !== "");
+  return names.map((name) => name.trim()).filter((name) => name !== "");
 }

@@ -1,6 +1,7 @@
 import { FrameworkError } from "../errors/errors.ts";
 import { bodyTooLarge } from "../http/body.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import type { GatewayClaims } from "../identity/claims.ts";
 
 /** One shape of HTTP event: how it is read as a request, and what answers it. */
 export interface HttpCodec<Event, Result> {
@@ -146,10 +147,10 @@ export function encodedPath(path: string): string {
   return isPlainPath(path) ? path : encodeURI(path.toWellFormed()).replaceAll(/[?#]/g, encodeURIComponent);
 }
 
-/** An object of claims, or nothing. */
-export function claimsOf(claims: unknown): Readonly<Record<string, unknown>> | undefined {
+/** What an authorizer has verified, where it is an object. */
+export function claimsBy(by: GatewayClaims["by"], claims: unknown): GatewayClaims | undefined {
   // Safe: an object of JSON.
-  return typeof claims === "object" && claims !== null ? (claims as Record<string, unknown>) : undefined;
+  return typeof claims === "object" && claims !== null ? { by, claims: claims as Record<string, unknown> } : undefined;
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, maxBytes: number): Promise<Uint8Array> {

@@ -1,6 +1,7 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
 import { emptyHeaders } from "../http/header-map.ts";
-import { bodyReader, claimsOf, encodedPath, type HttpCodec, isPlainPath, textOf, withoutStage } from "./codec.ts";
+import type { GatewayClaims } from "../identity/claims.ts";
+import { bodyReader, claimsBy, encodedPath, type HttpCodec, isPlainPath, textOf, withoutStage } from "./codec.ts";
 import { isNoRequest } from "./other-event.ts";
 
 /** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
@@ -64,7 +65,8 @@ function isAsSent(domainName: string): boolean {
 }
 
 /** Claims that the gateway's authorizer verified; only the gateway writes `requestContext`. */
-function verifiedClaims(requestContext: object): Readonly<Record<string, unknown>> | undefined {
+function verifiedClaims(requestContext: object): GatewayClaims | undefined {
   const { authorizer } = requestContext as { authorizer?: { jwt?: { claims?: unknown }; lambda?: unknown } };
-  return claimsOf(authorizer?.jwt?.claims ?? authorizer?.lambda);
+  const jwt = authorizer?.jwt?.claims ?? undefined;
+  return jwt === undefined ? claimsBy("lambda", authorizer?.lambda) : claimsBy("jwt", jwt);
 }

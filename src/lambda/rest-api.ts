@@ -1,5 +1,6 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
-import { bodyReader, claimsOf, encodedPath, type HttpCodec, withoutStage } from "./codec.ts";
+import type { GatewayClaims } from "../identity/claims.ts";
+import { bodyReader, claimsBy, encodedPath, type HttpCodec, withoutStage } from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
 import { isNoRequest } from "./other-event.ts";
 import { joinQuery } from "./query.ts";
@@ -31,7 +32,7 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
     signal,
     deadlineMs,
     assertFits: undefined,
-    gatewayClaims: verifiedClaims(event.requestContext),
+    gatewayClaims: verifiedClaims(event),
     readBody: bodyReader(event),
   }),
   write: ({ statusCode, headers, cookies, body = "", isBase64Encoded = false }) => ({
@@ -48,17 +49,21 @@ export const restApi: HttpCodec<RestApiEvent, RestApiResult> = {
  * only that one says its version.
  */
 function path(event: RestApiEvent): string {
-  const { version } = event as { version?: unknown };
-  return version === "1.0" ? encodedPath(withoutStage(event.path, event.requestContext.stage)) : event.path;
+  return isOfHttpApi(event) ? encodedPath(withoutStage(event.path, event.requestContext.stage)) : event.path;
+}
+
+function isOfHttpApi(event: RestApiEvent): boolean {
+  return (event as { version?: unknown }).version === "1.0";
 }
 
 /**
  * Claims that the gateway's authorizer verified: of a Cognito or JWT authorizer under `claims`, of
  * a Lambda authorizer beside its `principalId`. Only the gateway writes `requestContext`.
  */
-function verifiedClaims(requestContext: object): Readonly<Record<string, unknown>> | undefined {
-  const { authorizer } = requestContext as { authorizer?: { claims?: unknown; principalId?: unknown } | null };
-  return claimsOf(authorizer?.claims) ?? (authorizer?.principalId === undefined ? undefined : claimsOf(authorizer));
+function verifiedClaims(event: RestApiEvent): GatewayClaims | undefined {
+  const { authorizer } = event.requestContext as { authorizer?: { claims?: unknown; principalId?: unknown } | null };
+  const verified = claimsBy(isOfHttpApi(event) ? "jwt" : "cognito", authorizer?.claims);
+  return verified ?? (authorizer?.principalId === undefined ? undefined : claimsBy("lambda", authorizer));
 }
 
 function isObject(value: unknown): value is object {

@@ -273,6 +273,27 @@ test("a REST API's Lambda authorizer counts, and one that says nothing does not"
   }
 });
 
+test("a list of roles is read as the authorizer of its gateway writes it, and no role is split otherwise", async () => {
+  const rolesOf = async (name: string, authorizer: unknown, format = {}) => {
+    const event = { ...eventOf(name, { path: "/who" }), ...format };
+    return json(await handle(build(), { ...event, requestContext: { ...event.requestContext, authorizer } })).roles;
+  };
+  const claims = (roles: string) => ({ sub: "ann", tenantId: "acme", roles });
+  const by = {
+    jwt: (roles: string) => rolesOf("HTTP API", { jwt: { claims: claims(roles) } }),
+    "jwt in format 1.0": (roles: string) => rolesOf("REST API", { claims: claims(roles) }, { version: "1.0" }),
+    cognito: (roles: string) => rolesOf("REST API", { claims: claims(roles) }),
+    "lambda of an HTTP API": (roles: string) => rolesOf("HTTP API", { lambda: claims(roles) }),
+    "lambda of a REST API": (roles: string) => rolesOf("REST API", { principalId: "p", ...claims(roles) }),
+  };
+  for (const [name, read] of Object.entries(by)) {
+    expect(await read("Sales,admin"), name).toEqual(name === "cognito" ? ["Sales", "admin"] : ["Sales,admin"]);
+    expect(await read("Read-only admin"), name).toEqual(["Read-only admin"]);
+    expect(await read('["Read-only admin","Sales,admin"]'), name).toEqual(["Read-only admin", "Sales,admin"]);
+    expect(await read("[editor admin]"), name).toEqual(name.startsWith("jwt") ? ["editor", "admin"] : undefined);
+  }
+});
+
 test.for(names)("%s: no header makes anybody a caller, x-amzn-oidc-data of a load balancer included", async (name) => {
   const data = btoa(JSON.stringify({ sub: "ann", tenantId: "acme" }));
   const headers = { "x-amzn-oidc-data": `e30.${data}.e30`, "x-amzn-oidc-identity": "ann", "x-user-id": "ann" };
