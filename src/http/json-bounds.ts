@@ -41,6 +41,8 @@ function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undef
   for (let index = 0; index < text.length; ) {
     const character = text.charCodeAt(index);
     index += 1;
+    // Digits and the letters of exponents, of which a number may have as many as a body has bytes: told apart first.
+    if (character > comma && character < openList) continue;
     if (character === quote) index = afterString(index);
     else if (character === comma) {
       values += 1;
