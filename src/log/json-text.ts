@@ -79,7 +79,8 @@ export function membersText(
     const { json } = shown === name ? member : redaction.member(shown);
     walk.left -= json.length;
     const next = stepInto(position, name);
-    const isSecret = member.secret || endsPath(next) || (name === "value" && isNamedSecret(source, redaction));
+    const isSecret =
+      member.secret || endsPath(next) || ((name === "value" || name === "Value") && isNamedSecret(source, redaction));
     text += separator + json + (isSecret ? spent(redacted, walk) : valueText(value, walk, next));
     separator = ",";
   }
@@ -150,10 +151,12 @@ function shapeText(value: object, walk: Walk, position: PathPosition): string {
   return `{${membersText(value, names, walk, position)}}`;
 }
 
-/** `{ name: "authorization", value: ... }` and `{ key: "Authorization", value: ... }`, as lists of headers have it. */
+/** `{ name: "authorization", value: ... }` and `{ key: "Authorization", value: ... }`, as lists of headers have it, and AWS with capitals. */
 function isNamedSecret(source: object, redaction: Redaction): boolean {
-  return redaction.isSecretName(readMember(source, "name")) || redaction.isSecretName(readMember(source, "key"));
+  return namesOfNames.some((name) => redaction.isSecretName(readMember(source, name)));
 }
+
+const namesOfNames = ["name", "key", "Name", "Key"];
 
 /** An item after a secret's name is redacted: raw headers and entries are lists of names and values. */
 function itemsText(items: ArrayLike<unknown>, size: number, walk: Walk, position: PathPosition): string {

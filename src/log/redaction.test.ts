@@ -23,8 +23,29 @@ describe("names redacted always", () => {
     ...["apiKey", "api_key", "x-api-key", "stripeApiKey", "access_token", "accessToken", "refresh-token", "id_token"],
     ...["clientSecret", "client_secret", "webhookSecret", "dbPassword", "newPassword", "passwd", "passphrase", "private_key"],
     ...["secretAccessKey", "x-amz-security-token", "sessionToken", "CSRF-Token", "jwt", "credentials"],
+    ...["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "stripe_secret_key", "googleAccessToken", "oauth_access_token"],
+    ...[
+      "userRefreshToken",
+      "apiKeys",
+      "passwords",
+      "client_secrets",
+      "clientCredentials",
+      "db_pwd",
+      "api key",
+      `${"a".repeat(80)}Password`,
+    ],
   ])("so is %s", (name) => {
     expect(written({ a: { [name]: "s3cret" } })).toEqual({ a: { [name]: gone } });
+  });
+
+  it("redacts the value beside a secret's name, as parameters and tags of AWS have it too", () => {
+    const pairs = [
+      { name: "x-api-key", value: "s3cret" },
+      { Name: "/files/db-password", Value: "s3cret" },
+      { Key: "clientSecret", Value: "s3cret" },
+    ];
+    expect(JSON.stringify(written(pairs))).not.toContain("s3cret");
+    expect(written([{ Name: "/files/size", Value: "7" }])).toEqual([{ Name: "/files/size", Value: "7" }]);
   });
 
   it("leaves other names alone, those that only contain one among them", () => {

@@ -28,14 +28,26 @@ interface PathNode {
 
 /** Redacted at any depth, in any case, with or without what joins words: `set-cookie`, `api_key`, `apiKey`. */
 const secretNames: ReadonlySet<string> = new Set([
-  ...["authorization", "proxyauthorization", "cookie", "setcookie", "credentials", "bearer", "jwt"],
-  ...["token", "apitoken", "idtoken", "authtoken", "accesstoken", "refreshtoken", "sessiontoken", "bearertoken"],
-  ...["csrftoken", "xsrftoken", "securitytoken", "xamzsecuritytoken", "xauthtoken", "xapikey"],
-  ...["passwd", "pwd", "passphrase", "secretkey", "secretaccesskey", "signingkey", "encryptionkey", "clientassertion"],
+  ...["authorization", "proxyauthorization", "cookie", "setcookie", "bearer", "jwt", "token", "idtoken", "clientassertion"],
 ]);
-/** So are names that end so: `clientSecret`, `db_password`, `stripeApiKey`. */
-const secretEnds = ["secret", "password", "apikey", "privatekey"];
-const longestSecretName = 64;
+/** So are names that end so, of one or of many: `clientSecret`, `db_passwords`, `AWS_SECRET_ACCESS_KEY`, but not `nextToken`. */
+const secretEnds = [
+  ...["secret", "password", "passwd", "pwd", "passphrase", "credential"],
+  ...["apikey", "privatekey", "secretkey", "secretaccesskey", "signingkey", "encryptionkey"],
+  ...[
+    "apitoken",
+    "authtoken",
+    "accesstoken",
+    "refreshtoken",
+    "sessiontoken",
+    "bearertoken",
+    "securitytoken",
+    "csrftoken",
+    "xsrftoken",
+  ],
+];
+/** How much of a long name is looked at, in characters. */
+const longestSecretEnd = 64;
 const maxRememberedNames = 1_000;
 const maxRememberedLength = 64;
 /** Names longer than this many characters are cut. */
@@ -93,7 +105,12 @@ function addPath(start: PathNode, path: string): void {
 }
 
 function isSecretName(name: unknown): boolean {
-  if (typeof name !== "string" || name.length > longestSecretName) return false;
-  const plain = name.toLowerCase().replaceAll(/[-_.]/g, "");
-  return secretNames.has(plain) || secretEnds.some((end) => plain.endsWith(end));
+  if (typeof name !== "string") return false;
+  const plain = name
+    .slice(-longestSecretEnd)
+    .toLowerCase()
+    .replaceAll(/[-_.\s]/g, "");
+  if (plain.length < longestSecretEnd && secretNames.has(plain)) return true;
+  const one = plain.endsWith("s") ? plain.slice(0, -1) : plain;
+  return secretEnds.some((end) => one.endsWith(end));
 }
