@@ -1,10 +1,12 @@
 import {
   access,
   buildServer,
+  configHistory,
   createSystemConfig,
   createTenantConfig,
   createUserConfig,
   defineFeature,
+  explainConfig,
   type FeatureBuilder,
 } from "keelson";
 import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
@@ -531,4 +533,29 @@ test("who wrote a row that all tenants share, and why, is shown to those alone w
   expect((await send(admin, "PUT", path("quota"), { value: 31, reason: "ours" })).status).toBe(200);
   const { levels } = (await send(user, "GET", path("quota"))).body;
   expect(levels[0]).toMatchObject({ source: "tenant-row", updatedBy: "ann", reason: "ours" });
+});
+
+test("nor is it shown to a caller that is not signed in, whom no rule of writing lets write", async () => {
+  const key = createSystemConfig("number", { default: 1, access: { read: access.everyone, write: access.everyone } });
+  const shown = defineFeature("shown", (r) => {
+    const { limit } = r.config({ keys: { limit: key } });
+    r.query("limit.show", {
+      route: "GET /limit",
+      access: access.everyone,
+      handler: async (ctx) => ({
+        levels: (await explainConfig(ctx, limit)).levels,
+        items: (await configHistory(ctx, limit)).items,
+      }),
+    });
+  });
+  const open = await startTestApp(buildServer({ features: [shown] }));
+  const body = { value: 2, reason: "incident 7" };
+  expect((await open.fetch(path("limit").replace("ops", "shown"), { method: "PUT", body, as: callers.systemAdmin })).status).toBe(
+    200,
+  );
+  const look = async (as?: Caller) => (await open.fetch("/limit", as === undefined ? {} : { as })).text();
+
+  expect(await look(callers.user)).toContain("incident 7");
+  expect(await look()).toMatch(/^(?!.*(incident 7|updatedBy)).*system-row/);
+  await open.close();
 });

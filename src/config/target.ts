@@ -116,7 +116,8 @@ export function mayRead(user: User, { definition }: TargetKey): boolean {
 
 /** Whether `user` may write the key's row that all tenants share, and so see who has written it and why. */
 export function mayWriteSystemRow(user: User, { definition }: TargetKey): boolean {
-  return allows(definition.write, user) && (definition.scope === "system" || allows(access.systemAdmin, user));
+  const isWriter = allows(access.authenticated, user) && allows(definition.write, user);
+  return isWriter && (definition.scope === "system" || allows(access.systemAdmin, user));
 }
 
 function assertReadable(user: User, key: TargetKey): void {
