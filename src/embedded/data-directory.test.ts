@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -8,7 +8,7 @@ import { createDataDirectory, isAlive, openExclusively } from "./data-directory.
 
 vi.mock("node:fs", async (importOriginal) => {
   const fs = await importOriginal<typeof import("node:fs")>();
-  return { ...fs, writeFileSync: vi.fn(fs.writeFileSync) };
+  return { ...fs, writeFileSync: vi.fn(fs.writeFileSync), lstatSync: vi.fn(fs.lstatSync) };
 });
 
 let directory: string;
@@ -54,6 +54,19 @@ test.runIf(process.platform !== "win32")(
     expect(modeOf()).toBe(0o770);
   },
 );
+
+test.runIf(process.platform !== "win32")("what another user has left in it while it was open is not taken, at any start", () => {
+  writeFileSync(join(directory, "development-secret"), "known to somebody else, who has put it here");
+  chmodSync(directory, 0o777);
+  const { uid } = statSync(directory);
+  for (const _start of [1, 2]) {
+    vi.mocked(lstatSync).mockReturnValueOnce({ uid: uid + 1 } as ReturnType<typeof lstatSync>); // safe: the owner is all that is read
+    expect(() => createDataDirectory(directory)).toThrow(
+      `The data directory ${directory} holds "development-secret" of another user: it keeps secrets`,
+    );
+  }
+  createDataDirectory(directory);
+});
 
 test("one of another user is refused, and a machine without users has none", () => {
   const { getuid } = process;

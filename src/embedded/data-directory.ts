@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -13,7 +13,8 @@ export interface DirectoryHolder {
  * Creates a data directory that only its owner can read and that git leaves alone. One that is there and open to others is
  * closed, where it is empty or a data directory.
  *
- * @throws Error where it belongs to somebody else, or is open to others and holds something else: that is not ours to close.
+ * @throws Error where it belongs to somebody else, or holds what somebody else has put there; where it is open to others and
+ * holds something else: that is not ours to close.
  */
 export function createDataDirectory(directory: string): void {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
@@ -32,12 +33,16 @@ function closeToOthers(directory: string): void {
   const refuse = (why: string) =>
     new Error(`The data directory ${resolve(directory)} ${why}: it keeps secrets; name another by KEELSON_DIRECTORY`);
   if (uid !== self) throw refuse("belongs to another user");
-  if ((mode & 0o077) === 0) return;
-  const names = readdirSync(directory);
-  if (names.length > 0 && !names.some((name) => ownNames.includes(name))) {
-    throw refuse(`can be read by others (mode ${(mode & 0o777).toString(8)}) and holds other files`);
+  if ((mode & 0o077) !== 0) {
+    const names = readdirSync(directory);
+    if (names.length > 0 && !names.some((name) => ownNames.includes(name))) {
+      throw refuse(`can be read by others (mode ${(mode & 0o777).toString(8)}) and holds other files`);
+    }
+    chmodSync(directory, 0o700);
   }
-  chmodSync(directory, 0o700);
+  // While it was open somebody may have left a secret there that they know: looked for once nobody can add one.
+  const foreign = readdirSync(directory).find((name) => lstatSync(join(directory, name)).uid !== self);
+  if (foreign !== undefined) throw refuse(`holds ${JSON.stringify(foreign)} of another user`);
 }
 
 /** What is found in a data directory alone. */
