@@ -75,6 +75,20 @@ describe("an own Powertools Logger", () => {
     expect(records()[0]?.["xray_trace_id"]).toBeUndefined();
   });
 
+  it("keeps its correlation ID, where its version has one", () => {
+    const { powertools, log } = logger();
+    log.info("free", { correlation_id: "mine" });
+    powertools.setCorrelationId("kept");
+    log.info("taken", { correlation_id: "forged" });
+    Object.assign(powertools, { getCorrelationId: undefined });
+    log.info("older", { correlation_id: "mine" });
+    expect(records()).toMatchObject([
+      { correlation_id: "mine" },
+      { correlation_id: "kept", data_correlation_id: "forged" },
+      { correlation_id: "mine" },
+    ]);
+  });
+
   it("decides the level, which may change", () => {
     const { powertools, log } = logger({ logLevel: "ERROR" });
     log.warn("hidden");

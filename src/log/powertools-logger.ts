@@ -10,6 +10,8 @@ export type PowertoolsLogger = {
   /** The lowest level that it prints, as a number. */
   readonly level: number;
   getPersistentLogAttributes(): Record<string, unknown>;
+  /** Of versions that have it. */
+  getCorrelationId?(): unknown;
 } & Record<LogLevel, (message: string, attributes: Record<string, unknown>) => void>;
 
 /** Names that Powertools writes itself: it drops those of the first line from attributes, and takes those of the second for its own. */
@@ -31,7 +33,9 @@ export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: R
       // A line below its level may still go into its buffer, which exists only within an X-Ray trace.
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
       const own = powertools.getPersistentLogAttributes();
-      const fields = recordFields(context, msg, data, { ...rules, isTaken: (name) => Object.hasOwn(own, name) });
+      const isTaken = (name: string) =>
+        Object.hasOwn(own, name) || (name === "correlation_id" && powertools.getCorrelationId?.() !== undefined);
+      const fields = recordFields(context, msg, data, { ...rules, isTaken });
       powertools[level](String(fields["msg"]), fields);
     } catch {
       otherwise(level, context, msg, data);
