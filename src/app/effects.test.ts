@@ -16,6 +16,7 @@ declare module "../context/names.ts" {
     "notes.note.print": { text: string };
     "notes.note.sort": { text: string; shelf: string };
     "notes.note.mine": { text: string };
+    "notes.note.keyed": { key?: unknown };
   }
 }
 
@@ -38,6 +39,11 @@ const notes = defineFeature("notes", (r) => {
     handler: async (_ctx, payload) => void heard.push(payload.text),
   });
   r.job("note.mine", { input: text, dedupScope: "user", handler: async (ctx) => void heard.push(ctx.user.id) });
+  r.job("note.keyed", {
+    input: z.object({ key: z.unknown() }),
+    dedupKey: ({ key }) => key as string, // as plain JavaScript gives anything
+    handler: async () => undefined,
+  });
   r.channel("wall", { input: text, send: async (_ctx, message, { id }) => void heard.push([message.text, id]) });
   r.write("note.do", { route: "POST /do", access: access.everyone, handler: async (ctx) => work(ctx) });
   r.write("note.commit", {
@@ -241,6 +247,21 @@ describe("a job", () => {
     await post("/do", bob);
     await app.settled();
     expect(heard.toSorted()).toEqual(["a", "ann", "bob"]);
+  });
+
+  test.each([
+    ["an object", { id: 1 }, "object"],
+    ["null", null, "null"],
+    ["nothing", undefined, "undefined"],
+  ])("whose key is %s is refused: all of them would be one", async (_, key, shown) => {
+    let thrown: unknown;
+    work = async (ctx) => {
+      thrown = await ctx.enqueue("notes.note.keyed", { key }).catch((error: unknown) => error);
+    };
+    await app.fetch("/do", { method: "POST", as: ann });
+    expect(thrown).toEqual(new TypeError(`dedupKey of notes.note.keyed gave ${shown}; let it give a text`));
+    work = (ctx) => ctx.enqueue("notes.note.keyed", { key: 7 });
+    expect((await app.fetch("/do", { method: "POST", as: ann })).ok).toBe(true);
   });
 
   test("of one order runs after those before it", async () => {

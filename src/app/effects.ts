@@ -173,9 +173,9 @@ class RunEffects implements Effects {
     if (!usesMessages(this.#runtime.server.registry)) throw new Error(noQueue);
     const { name, tenantId, userId, payload } = job;
     const identity = { name, tenantId, userId: dedupScope === "user" ? userId : undefined };
-    const known = dedupKey === undefined ? ["payload", payload] : ["key", String(dedupKey(payload))];
+    const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
     const deduplicationId = jobHash(identity, known);
-    const group = order === undefined ? deduplicationId : jobHash(identity, ["order", String(order(payload))]);
+    const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
     const text = jobText(job, await (await this.#runtime.messages()).signJob(job));
     const { jobs } = await this.#adapters.messaging();
     await jobs.send(text, { group, deduplicationId });
@@ -193,6 +193,12 @@ class RunEffects implements Effects {
 
 /** What is asked of a job that is enqueued. */
 export type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
+
+/** As text: objects would all be one, and so would what is absent. */
+function keyOf(option: string, job: string, key: unknown): string {
+  if (typeof key === "string" || typeof key === "number") return String(key);
+  throw new TypeError(`${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`);
+}
 
 const noQueue = "this server has no queue; declare an event, a job or a channel in one of its features";
 
