@@ -141,6 +141,7 @@ const opaque: readonly [string, unknown][] = [
   ["bytes of a derived class", new (class extends Uint8Array {})(1)],
   ["a list of a derived class", new (class extends Array<number> {})(1)],
   ["an object that inherits", Object.create({ inherited: 1 })],
+  ["one that inherits from what inherits nothing", Object.create(Object.assign(Object.create(null), { inherited: 1 }))],
   ["a boxed text", Object("a")],
   ["a function", () => 1],
   ["a symbol", Symbol("a")],

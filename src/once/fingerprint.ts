@@ -62,7 +62,7 @@ function write(to: Written, value: unknown, depth: number): void {
 const plain = /^[ !#-[\]-~]*$/;
 
 function writeObject(to: Written, value: object, depth: number): void {
-  const prototype: unknown = Object.getPrototypeOf(value);
+  const prototype: object | null = Object.getPrototypeOf(value);
   if (prototype === Object.prototype || prototype === null) writeMembers(to, value, depth);
   else if (prototype === Array.prototype)
     writeList(to, value as readonly unknown[], depth); // safe: an array's prototype
@@ -71,9 +71,9 @@ function writeObject(to: Written, value: object, depth: number): void {
 }
 
 /** Whether a prototype is that of plain objects of another realm, or empty as that of keelson's own maps. */
-function isPlain(prototype: unknown): boolean {
-  if (typeof prototype !== "object" || prototype === null || Object.getPrototypeOf(prototype) !== null) return false;
-  return Object.hasOwn(prototype, "isPrototypeOf") || Reflect.ownKeys(prototype).length === 0;
+function isPlain(prototype: object): boolean {
+  const isLast = Object.getPrototypeOf(prototype) === null;
+  return isLast && (Object.hasOwn(prototype, "isPrototypeOf") || Reflect.ownKeys(prototype).length === 0);
 }
 
 function writeMembers(to: Written, value: object, depth: number): void {
