@@ -226,3 +226,8 @@ function normal(value: unknown): unknown {
   if (typeof value !== "object" || value === null || value instanceof Date || value instanceof Uint8Array) return value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, normal(part)]));
 }
+
+test("a prototype that holds nothing makes no difference, one with members does", () => {
+  expect(of(Object.create(Object.create(null)))).toBe(of({}));
+  expect(() => of(Object.create(Object.assign(Object.create(null), { a: 1 })))).toThrow("cannot be compared");
+});
