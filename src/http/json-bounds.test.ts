@@ -6,6 +6,8 @@ const bounds: JsonBounds = { depth: 64, values: 20_000, members: 10_000 };
 const exceeded = (text: string) => exceededBound(text, bounds);
 const members = (count: number) => `{${Array.from({ length: count }, (_, index) => `"${index}":0`).join()}}`;
 const list = (count: number, element: string) => `[${Array(count).fill(element).join()}]`;
+/** More brackets than levels, one after another: such a text is looked through. */
+const many = `[${"[],".repeat(70)}`;
 const nested = (levels: number, inside: string) => "[".repeat(levels) + inside + "]".repeat(levels);
 
 test.each<[string, string, keyof JsonBounds | undefined]>([
@@ -24,10 +26,10 @@ test.each<[string, string, keyof JsonBounds | undefined]>([
   ["brackets in a text", `["${"[{".repeat(30_000)}"]`, undefined],
   ["brackets behind escapes in a text", `["${'\\"[{'.repeat(30_000)}"]`, undefined],
   ["an escape before the end of a text", `["${"x".repeat(100)}\\\\"${",0".repeat(30_000)}]`, "values"],
-  ["a text that does not end", `[[[${'"'.repeat(1)}${",".repeat(30_000)}`, undefined],
-  ["an escape at the very end", `${list(3_000, "0")}"\\`, undefined],
-  ["many texts before an escape", `[${'"a",'.repeat(3_000)}"${"x".repeat(30)}\\n"]`, undefined],
-  ["escapes far from one another", `[${'"a",'.repeat(3_000)}"${`${"x".repeat(40)}\\n`.repeat(9)}"]`, undefined],
+  ["a text that does not end", `${many}"${",".repeat(30_000)}`, undefined],
+  ["an escape at the very end", `${many}"\\`, undefined],
+  ["many texts before an escape", `${many}${'"a",'.repeat(3_000)}"${"x".repeat(30)}\\n"]`, undefined],
+  ["escapes far from one another", `${many}${'"a",'.repeat(3_000)}"${`${"x".repeat(300)}\\n`.repeat(9)}"]`, undefined],
   ["closing brackets alone", `${"]".repeat(70)}${"{".repeat(70)}`, "depth"],
 ])("%s", (_, text, expected) => {
   expect(exceeded(text)).toBe(expected);

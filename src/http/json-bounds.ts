@@ -10,10 +10,10 @@ export interface JsonBounds {
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
-/** A text with fewer commas, and with fewer brackets than levels, is not worth being looked through. */
-const fewCommas = 2_048;
-/** After an escape it is gone on by character, since the next is likely near. */
-const nearby = 24;
+/** To count more takes longer than to look through the text. */
+const fewCommas = 65_536;
+/** After an escape it is gone on by character for so long, since the next is likely near: looking for each takes longer. */
+const nearby = 256;
 
 /**
  * Tells which bound a JSON text exceeds; `undefined` where none. A text that is no JSON may pass: parsing tells. It takes
@@ -21,10 +21,11 @@ const nearby = 24;
  */
 export function exceededBound(text: string, bounds: JsonBounds): keyof JsonBounds | undefined {
   const { depth, values, members } = bounds;
+  // What is found by counting alone needs no look at each character.
   const brackets = countUpTo(text, "{", depth) + countUpTo(text, "[", depth);
-  const commas = brackets > depth ? fewCommas : countUpTo(text, ",", fewCommas);
-  const isSmall = brackets <= depth && commas < Math.min(fewCommas, members) && brackets + commas <= values;
-  return isSmall ? undefined : lookThrough(text, bounds);
+  if (brackets > depth || countUpTo(text, ":", members) >= members) return lookThrough(text, bounds);
+  const mostCommas = Math.min(fewCommas, values - brackets);
+  return countUpTo(text, ",", mostCommas) > mostCommas ? lookThrough(text, bounds) : undefined;
 }
 
 function countUpTo(text: string, character: string, most: number): number {
@@ -41,8 +42,11 @@ function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undef
   for (let index = 0; index < text.length; ) {
     const character = text.charCodeAt(index);
     index += 1;
-    // Digits and the letters of exponents, of which a number may have as many as a body has bytes: told apart first.
-    if (character > comma && character < openList) continue;
+    // Numbers, which may be as long as a body, in a loop of their own.
+    if (isOfNumber(character)) {
+      while (isOfNumber(text.charCodeAt(index))) index += 1;
+      continue;
+    }
     if (character === quote) index = afterString(index);
     else if (character === comma) {
       values += 1;
@@ -60,16 +64,22 @@ function lookThrough(text: string, bounds: JsonBounds): keyof JsonBounds | undef
   return undefined;
 }
 
+function isOfNumber(character: number): boolean {
+  return character > comma && character < openList;
+}
+
 /** Gives the place behind a string, for the place behind its first quote. Places have to be asked for in their order. */
 function stringEnds(text: string): (from: number) => number {
   const { length } = text;
   let nextQuote = -1;
   let nextEscape = -1;
+  let byCharacterUntil = 0;
   return (from) => {
     let index = from;
-    let byCharacterUntil = 0;
     while (index < length) {
-      if (index < byCharacterUntil) {
+      // By character, for as long as an escape is near: over the next strings, too.
+      const until = Math.min(byCharacterUntil, length);
+      while (index < until) {
         const character = text.charCodeAt(index);
         index += 1;
         if (character === quote) return index;
@@ -77,8 +87,8 @@ function stringEnds(text: string): (from: number) => number {
           index += 1;
           byCharacterUntil = index + nearby;
         }
-        continue;
       }
+      if (index < byCharacterUntil) continue;
       // Each is looked for once: a text of many quotes and one far escape would be searched again and again.
       if (nextEscape < index) nextEscape = placeOf(text, "\\", index);
       if (nextQuote < index) nextQuote = placeOf(text, '"', index);
