@@ -136,14 +136,16 @@ function respond(
       }
     });
   const answered = turns.enter(answering, held.release);
-  request.leave = () => {
+  const leave = () => {
+    connection.leaving.delete(leave);
     if (!connection.requests.delete(request)) return;
     connection.idleAtBytes = bytesRead(socket);
     if (!response.writableFinished) request.abort(new DOMException("The client has gone", "AbortError"));
     if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
     answered();
   };
-  response.on("close", request.leave);
+  connection.leaving.add(leave);
+  response.on("close", leave);
 }
 
 /** Pipelined requests are executed side by side: the connection closes with the answer to the last one, or others would get none. */
