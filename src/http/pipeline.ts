@@ -86,23 +86,11 @@ export async function answer<Answer>(
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
   refuseEncoded(request, bytes);
-  const inputOf = (params: Record<string, string>) =>
-    readInput({
-      params,
-      query: request.query,
-      contentType: request.headers["content-type"],
-      bytes,
-      form,
-      kind: declaration.body,
-      method: request.method,
-      isChecked: declaration.input !== undefined,
-    });
-  const accepted = acceptInput(declaration, inputOf(params));
+  const accepted = acceptInput(declaration, inputOf(request, declaration, params, { bytes, form }));
   const input = accepted instanceof Promise ? await accepted : accepted;
   const { signal, headers, deadlineMs, assertFits } = request;
   const view = () => requestView(request, bytes);
-  // Once more from the request, for what a schema was given may have been changed by it; safe: the route matched before.
-  const given = () => inputOf((routes.match(request.method, request.path, basePath) as typeof match).params);
+  const given = declaration.kind === "write" ? givenAgain(request, declaration, routes, basePath, { bytes, form }) : neverAsked;
   const facts = { declaration, user, input, given, headers, head, signal, deadlineMs, assertFits, request: view };
   const opened = runtime.adapters();
   const adapters = opened instanceof Promise ? await opened : opened;
@@ -132,6 +120,43 @@ export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentR
     if (user !== undefined) identify(scope, user);
   });
 }
+
+/** What was read of a body: its bytes, or the form that a middleware has made of them. */
+interface ReceivedBody {
+  readonly bytes: Uint8Array;
+  readonly form: Record<string, unknown> | undefined;
+}
+
+function inputOf(
+  { query, method, headers }: HttpRequest,
+  { body: kind, input }: HandlerDeclaration,
+  params: Record<string, string>,
+  { bytes, form }: ReceivedBody,
+): Record<string, unknown> {
+  const contentType = headers["content-type"];
+  return readInput({ params, query, contentType, bytes, form, kind, method, isChecked: input !== undefined });
+}
+
+/**
+ * Reads the input once more from the request, for what a schema was given may have been changed by it. Made apart, and for
+ * writes alone: a function made in `answer` would keep all that it uses there off the stack (`wrapped-no-log`).
+ */
+function givenAgain(
+  request: HttpRequest,
+  declaration: HandlerDeclaration,
+  routes: RouteTable<HandlerDeclaration>,
+  basePath: string,
+  body: ReceivedBody,
+): () => unknown {
+  return () => {
+    const match = routes.match(request.method, request.path, basePath);
+    // Safe: the route matched before.
+    return inputOf(request, declaration, (match as Extract<typeof match, { kind: "found" }>).params, body);
+  };
+}
+
+/** Of a query nothing is compared. */
+const neverAsked = () => undefined;
 
 /** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */
 async function begun(stream: ReadableStream<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
