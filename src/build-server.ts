@@ -1,6 +1,6 @@
 import { configHandlers } from "./admin/config-handlers.ts";
-import type { ServerOptions } from "./app/options.ts";
-import { buildServer as buildBareServer, type Server } from "./app/server.ts";
+import type { ServerOptions } from "./declare/options.ts";
+import { buildServer as buildBareServer, type Server } from "./server/server.ts";
 
 /**
  * Builds a server from features and options. It is synchronous, does no I/O, and captures no

@@ -1,12 +1,3 @@
-export type { DeliveryOptions, WebhookOptions } from "./app/built-in-channels.ts";
-export type { Environment } from "./app/environment.ts";
-export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./app/feature.ts";
-export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./app/handler.ts";
-export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./app/message-handlers.ts";
-export type { MessageProof, ServerOptions } from "./app/options.ts";
-export { createRegistry, type Registry } from "./app/registry.ts";
-export type { Closer, ReadyCheck, Server } from "./app/server.ts";
-export type { TableHandle } from "./app/table.ts";
 export { buildServer } from "./build-server.ts";
 export type { ConfigSource } from "./config/cascade.ts";
 export {
@@ -43,8 +34,16 @@ export { type AmbientContext, currentContext } from "./context/ambient.ts";
 export * from "./context/names.ts";
 export type { CommitItem, Database, DeliveryAccessor, PipelineContext, RequestView } from "./context/pipeline-context.ts";
 export type { Trace } from "./context/trace.ts";
+export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./declare/feature.ts";
+export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
+export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
+export type { MessageProof, ServerOptions } from "./declare/options.ts";
+export { createRegistry, type Registry } from "./declare/registry.ts";
+export type { TableHandle } from "./declare/table.ts";
+export type { DeliveryOptions, WebhookOptions } from "./delivery/built-in-channels.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
+export { CommitConditionError } from "./errors/commit-condition-error.ts";
 export {
   AccessDeniedError,
   ConflictError,
@@ -65,5 +64,6 @@ export { type AccessRule, access } from "./identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
-export { CommitConditionError } from "./once/commit-condition-error.ts";
 export type { OnceBy } from "./once/once-by.ts";
+export type { Environment } from "./process/environment.ts";
+export type { Closer, ReadyCheck, Server } from "./server/server.ts";

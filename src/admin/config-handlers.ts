@@ -1,6 +1,6 @@
-import type { HandlerDeclaration } from "../app/handler.ts";
-import type { Runtime } from "../app/runtime.ts";
+import type { HandlerDeclaration } from "../declare/handler.ts";
 import { access } from "../identity/access.ts";
+import type { Runtime } from "../server/runtime.ts";
 import type { configActions } from "./config-actions.ts";
 import type { ConfigInput } from "./config-input.ts";
 

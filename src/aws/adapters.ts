@@ -1,7 +1,7 @@
-import type { Adapters, Messaging } from "../app/adapters.ts";
-import type { Variables } from "../app/environment.ts";
-import type { Runtime } from "../app/runtime.ts";
-import { configTable, onceTable, outboxTable } from "../app/table.ts";
+import { configTable, onceTable, outboxTable } from "../declare/table.ts";
+import type { Variables } from "../process/environment.ts";
+import type { Adapters, Messaging } from "../run/adapters.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";

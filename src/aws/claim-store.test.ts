@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { buildServer } from "../app/server.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { type ClaimRecord, completedClaim, judge, keptMs, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { claimKey } from "../once/claim-key.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { openDatabase } from "./dynamodb.ts";

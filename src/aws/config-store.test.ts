@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { configTable } from "../app/table.ts";
 import { type ConfigRow, type RowAddress, userPartition } from "../config/rows.ts";
 import type { WriteAction } from "../config/store.ts";
 import type { Database } from "../context/pipeline-context.ts";
+import { configTable } from "../declare/table.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";

@@ -1,9 +1,9 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import type { SQSClient } from "@aws-sdk/client-sqs";
-import type { Messaging } from "../app/adapters.ts";
-import type { Variables } from "../app/environment.ts";
-import type { Runtime } from "../app/runtime.ts";
 import type { Database } from "../context/pipeline-context.ts";
+import type { Variables } from "../process/environment.ts";
+import type { Messaging } from "../run/adapters.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
 import { queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";

@@ -7,10 +7,10 @@ import {
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stubAws } from "../../test/support/stub-aws.ts";
-import type { Messaging } from "../app/adapters.ts";
-import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
-import type { Runtime } from "../app/runtime.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
+import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import type { Messaging } from "../run/adapters.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { type MessagingOptions, messagingNames, openMessaging } from "./messaging.ts";
 import { queueMessage, sqsQueue } from "./sqs-queue.ts";
 

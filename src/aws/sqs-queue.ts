@@ -1,5 +1,5 @@
 import type { Message, SQSClient } from "@aws-sdk/client-sqs";
-import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
+import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 
 /** How long a message is hidden from others once it was received, in seconds. */
 export const visibilitySeconds = 30;

@@ -1,5 +1,5 @@
-import type { TableDeclaration } from "../app/table.ts";
 import type { Database } from "../context/pipeline-context.ts";
+import type { TableDeclaration } from "../declare/table.ts";
 
 /** A table as the store has to have it. */
 export interface RequiredTable extends TableDeclaration {

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { type ServerInternals, serverInternals } from "../app/server.ts";
+import { type ServerInternals, serverInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
 import type { Finding } from "./doctor/diagnose.ts";
 import type { Status } from "./doctor/outcome.ts";

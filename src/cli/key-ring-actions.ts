@@ -1,4 +1,3 @@
-import { physicalTableName } from "../app/table.ts";
 import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { dynamoConfigStore } from "../aws/config-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
@@ -9,6 +8,7 @@ import { createRowCipher } from "../config/row-value.ts";
 import { createSecrets } from "../config/secrets.ts";
 import type { ConfigStore } from "../config/store.ts";
 import type { Clock } from "../context/clock.ts";
+import { physicalTableName } from "../declare/table.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** One call of `keelson key-ring`. */

@@ -1,11 +1,11 @@
 import { DescribeParametersCommand, PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { openKeyRingParameter } from "../aws/key-ring-parameter.ts";
 import { setConfig } from "../config/change.ts";
 import { createTenantConfig } from "../config/declaration.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { runCommand } from "./command.ts";
 import { keyRingActions } from "./key-ring-actions.ts";

@@ -1,9 +1,9 @@
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { asideItem } from "../aws/aside-item.ts";
+import { defineFeature } from "../declare/feature.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { runCommand } from "./command.ts";
 

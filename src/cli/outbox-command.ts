@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
-import { outboxTable, physicalTableName } from "../app/table.ts";
 import { accountOf, endpointOf } from "../aws/adapters.ts";
 import type { AsideItem } from "../aws/aside-item.ts";
 import { type AsideStore, dynamoAsideStore } from "../aws/aside-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
+import { outboxTable, physicalTableName } from "../declare/table.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** What `keelson outbox --help` prints. */

@@ -1,6 +1,6 @@
 import type { PipelineContext } from "../context/pipeline-context.ts";
+import { CommitConditionError } from "../errors/commit-condition-error.ts";
 import { ConflictError, NotFoundError } from "../errors/errors.ts";
-import { CommitConditionError } from "../once/commit-condition-error.ts";
 import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions, setConfig, UndoConfigOptions } from "./change.ts";
 import type { ConfigKeyDefinition } from "./declaration.ts";
 import { explained } from "./explained-key.ts";

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { createRuntime, type RuntimeOptions } from "../app/runtime.ts";
-import { buildServer, type Server } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { startEmbeddedStack } from "../embedded/index.ts";
+import { createRuntime, type RuntimeOptions } from "../server/runtime.ts";
+import { buildServer, type Server } from "../server/server.ts";
 import { bindAdapters, tableMode } from "./adapters.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "keelson-adapters-"));

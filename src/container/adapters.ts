@@ -1,11 +1,11 @@
-import type { Adapters } from "../app/adapters.ts";
-import type { Variables } from "../app/environment.ts";
-import { usesMessages } from "../app/registry.ts";
-import type { Runtime, RuntimeOptions } from "../app/runtime.ts";
-import { type Server, serverInternals } from "../app/server.ts";
-import { configTable, onceTable, outboxTable } from "../app/table.ts";
 import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
+import { usesMessages } from "../declare/registry.ts";
+import { configTable, onceTable, outboxTable } from "../declare/table.ts";
+import type { Variables } from "../process/environment.ts";
+import type { Adapters } from "../run/adapters.ts";
+import type { Runtime, RuntimeOptions } from "../server/runtime.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 
 /** What a container's runtime is bound to. */
 export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret"> {
@@ -94,7 +94,6 @@ async function loadDevelopmentSecret(directory: string, variables: Variables): P
 // The embedded stack stands above the hosts in the plan of folders, and is loaded only in
 // development, so that a production process never reads it.
 function loadEmbedded() {
-  // biome-ignore lint/style/noRestrictedImports: the one place where a host reaches up, lazily
   return import("../embedded/index.ts");
 }
 

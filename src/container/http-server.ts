@@ -8,15 +8,15 @@ import {
 } from "node:http";
 import { type Duplex, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { bufferLimit } from "../app/limits.ts";
-import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
 import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
 import { emptyHeaders } from "../http/header-map.ts";
+import { bufferLimit } from "../http/limits.ts";
 import type { HttpResponse } from "../http/message.ts";
-import { fail, finish, recognize, serve } from "../http/pipeline.ts";
-import { type RequestScope, runInScope } from "../middleware/scope.ts";
+import { fail, finish, recognize, serve } from "../run/pipeline.ts";
+import { type RequestScope, runInScope } from "../run/scope.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { type ByteBudget, createByteBudget, holdBytes } from "./byte-budget.ts";
 import {
   bytesRead,

@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
-import type { Runtime } from "../app/runtime.ts";
 import type { PipelineError } from "../errors/errors.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
-import { serve } from "../http/pipeline.ts";
+import { serve } from "../run/pipeline.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createRuntime } from "../app/runtime.ts";
-import { buildServer } from "../app/server.ts";
+import { createRuntime } from "../server/runtime.ts";
+import { buildServer } from "../server/server.ts";
 import { beginLife } from "./process-life.ts";
 
 function begun() {

@@ -1,5 +1,3 @@
-import { closeResources } from "../app/close-resources.ts";
-import type { Runtime } from "../app/runtime.ts";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import {
@@ -10,8 +8,10 @@ import {
   type ShutdownPhase,
   startingLifecycle,
   step,
-} from "../lifecycle/lifecycle.ts";
-import type { ShutdownTimes } from "../lifecycle/times.ts";
+} from "../process/lifecycle.ts";
+import type { ShutdownTimes } from "../process/times.ts";
+import { closeResources } from "../server/close-resources.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { closeListener } from "./close-listener.ts";
 import { mostNamed, type UnderWay } from "./connections.ts";
 import type { ContainerServer } from "./http-server.ts";

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Adapters, Messaging } from "../app/adapters.ts";
-import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
-import { processMessage } from "../app/process-message.ts";
-import type { Runtime } from "../app/runtime.ts";
 import { queueMessage, visibilitySeconds } from "../aws/sqs-queue.ts";
+import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import type { Adapters, Messaging } from "../run/adapters.ts";
+import { processMessage } from "../run/process-message.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { pause } from "./pause.ts";
 
 /** Works on a queue until it is stopped. */

@@ -1,15 +1,15 @@
 /* v8 ignore file -- it ends its process: test/integration/container.system.test.ts runs it as one of its own */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import type { Variables } from "../app/environment.ts";
-import { createRuntime, type Runtime } from "../app/runtime.ts";
-import { type Server, serverInternals } from "../app/server.ts";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
-import { defaultTimes, platformMs, type ShutdownTimes } from "../lifecycle/times.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
 import { createServerLogger } from "../log/server-logger.ts";
+import type { Variables } from "../process/environment.ts";
+import { defaultTimes, platformMs, type ShutdownTimes } from "../process/times.ts";
+import { createRuntime, type Runtime } from "../server/runtime.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { checkHttpOptions, type HttpServerOptions } from "./http-options.ts";
 import { createHttpServer } from "./http-server.ts";

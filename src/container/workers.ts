@@ -1,5 +1,5 @@
-import { usesMessages } from "../app/registry.ts";
-import type { Runtime } from "../app/runtime.ts";
+import { usesMessages } from "../declare/registry.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { pause } from "./pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
 

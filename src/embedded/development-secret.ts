@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Variables } from "../app/environment.ts";
+import type { Variables } from "../process/environment.ts";
 import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
 

@@ -1,4 +1,4 @@
-import { environmentOf, type Variables } from "../app/environment.ts";
+import { environmentOf, type Variables } from "../process/environment.ts";
 
 /**
  * Refuses what is for development and tests only, where a process is in production or in Lambda

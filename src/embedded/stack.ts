@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Variables } from "../app/environment.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Variables } from "../process/environment.ts";
 import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
 import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";

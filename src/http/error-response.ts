@@ -1,5 +1,5 @@
-import type { Environment } from "../app/environment.ts";
 import { describeError, type ErrorDescription } from "../errors/describe.ts";
+import type { Environment } from "../process/environment.ts";
 import type { HttpResponse } from "./message.ts";
 import { ownHeaders } from "./own-headers.ts";
 

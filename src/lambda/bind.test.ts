@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { buildServer, serverInternals } from "../app/server.ts";
+import { buildServer, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import * as runtimeModule from "./create-runtime.ts";
 

@@ -1,7 +1,7 @@
-import type { Runtime } from "../app/runtime.ts";
-import { type Server, serverInternals } from "../app/server.ts";
 import { kept } from "../context/kept.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
+import type { Runtime } from "../server/runtime.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 import type { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 

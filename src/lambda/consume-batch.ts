@@ -1,8 +1,8 @@
 import { BatchProcessor, EventType, processPartialResponse, SqsFifoPartialProcessorAsync } from "@aws-lambda-powertools/batch";
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
-import type { QueueMessage } from "../app/message-queue.ts";
-import { processMessage } from "../app/process-message.ts";
-import type { Runtime } from "../app/runtime.ts";
+import type { QueueMessage } from "../events/message-queue.ts";
+import { processMessage } from "../run/process-message.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";

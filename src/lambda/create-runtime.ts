@@ -1,7 +1,7 @@
-import { createRuntime, type Runtime } from "../app/runtime.ts";
-import type { Server } from "../app/server.ts";
 import { openAwsAdapters } from "../aws/adapters.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
+import { createRuntime, type Runtime } from "../server/runtime.ts";
+import type { Server } from "../server/server.ts";
 
 /** Loads the client that every first request waits for. */
 export const loadSdk = () => import("../aws/dynamodb-sdk.ts");

@@ -1,11 +1,11 @@
-import { fail, finish } from "../http/pipeline.ts";
-import type { EventCodec } from "../middleware/execution-mode.ts";
-import { fromMiddy } from "../middleware/middy-error.ts";
-import type { RequestScope, ScopeFacts } from "../middleware/scope.ts";
+import { fail, finish } from "../run/pipeline.ts";
+import type { RequestScope, ScopeFacts } from "../run/scope.ts";
 import { type HttpCodec, type LambdaAnswer, tooLarge } from "./codec.ts";
+import type { EventCodec } from "./execution-mode.ts";
 import { httpApi } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { loadBalancer } from "./load-balancer.ts";
+import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
 import { restApi } from "./rest-api.ts";
 import { readResult } from "./result.ts";

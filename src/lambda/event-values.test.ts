@@ -1,9 +1,9 @@
 import httpEventNormalizer from "@middy/http-event-normalizer";
 import { expect, test } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import type { LambdaHttpEvent } from "./http-event.ts";
 import { lambdaHttp } from "./http-handler.ts";
 

@@ -1,14 +1,14 @@
-import { routed } from "../app/routes.ts";
-import type { Runtime } from "../app/runtime.ts";
 import { ambientStore } from "../context/ambient.ts";
-import { answer } from "../http/pipeline.ts";
+import { routed } from "../declare/routes.ts";
 import { createRouteTable } from "../http/route-table.ts";
-import { scopeMode } from "../middleware/execution-mode.ts";
-import type { ExecutionMode } from "../middleware/late-mode.ts";
-import type { RequestScope } from "../middleware/scope.ts";
+import { answer } from "../run/pipeline.ts";
+import type { RequestScope } from "../run/scope.ts";
+import type { Runtime } from "../server/runtime.ts";
 import { formReader, type LambdaAnswer, toAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { assertFits, eventCodec, failure, inBetween, shapeOf } from "./event-codec.ts";
+import { scopeMode } from "./execution-mode.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
+import type { ExecutionMode } from "./lazy-mode.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer, type Server } from "../app/server.ts";
 import { currentContext } from "../context/ambient.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { NotFoundError } from "../errors/errors.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
+import { buildServer, type Server } from "../server/server.ts";
 import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
 import { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";
 

@@ -1,9 +1,9 @@
 import middy from "@middy/core";
-import { type Server, serverInternals } from "../app/server.ts";
-import { lateMode } from "../middleware/late-mode.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
+import { lateMode } from "./lazy-mode.ts";
 
 /**
  * A Lambda function for HTTP events; Middy's `use` adds further middlewares to it. `Event` is only

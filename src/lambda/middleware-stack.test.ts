@@ -11,11 +11,11 @@ import httpUrlencodeBodyParser from "@middy/http-urlencode-body-parser";
 import inputOutputLogger from "@middy/input-output-logger";
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
 import { type LambdaHttpHandler, lambdaHandler } from "./http-handler.ts";
 

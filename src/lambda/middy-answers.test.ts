@@ -1,9 +1,9 @@
 import middy from "@middy/core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import type { EmbeddedStack } from "../embedded/index.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
 import { type LegacyContext, requestScope, writeOnce } from "./middy.ts";
 

@@ -1,7 +1,7 @@
 import middy from "@middy/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { buildServer } from "../app/server.ts";
 import { ConflictError } from "../errors/errors.ts";
+import { buildServer } from "../server/server.ts";
 import { type LegacyContext, requestScope } from "./middy.ts";
 
 let logs: Record<string, unknown>[];

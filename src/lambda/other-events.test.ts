@@ -1,8 +1,8 @@
 import middy from "@middy/core";
 import { expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import type { LambdaHttpEvent } from "./http-event.ts";
 import { lambdaHttp } from "./http-handler.ts";
 import { requestScope } from "./request-scope.ts";

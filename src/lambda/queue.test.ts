@@ -1,9 +1,9 @@
 import { GetQueueUrlCommand, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { type LambdaQueueHandler, lambdaQueue } from "./queue.ts";
 

@@ -1,5 +1,5 @@
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
-import type { Server } from "../app/server.ts";
+import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import type { TimedContext } from "./time-left.ts";
 

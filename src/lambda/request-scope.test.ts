@@ -3,14 +3,14 @@ import httpErrorHandler from "@middy/http-error-handler";
 import httpHeaderNormalizer from "@middy/http-header-normalizer";
 import httpJsonBodyParser from "@middy/http-json-body-parser";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { createTenantConfig } from "../config/declaration.ts";
 import { currentContext } from "../context/ambient.ts";
+import { defineFeature } from "../declare/feature.ts";
 import type { EmbeddedStack } from "../embedded/index.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { access } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
 import { type LegacyContext, requestScope, writeOnce } from "./middy.ts";
 

@@ -1,8 +1,8 @@
-import { type Server, serverInternals } from "../app/server.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
-import { type ExecutionMode, lateMode } from "../middleware/late-mode.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
+import { type ExecutionMode, lateMode } from "./lazy-mode.ts";
 
 /** What {@link requestScope} wraps. */
 export interface RequestScopeOptions {
@@ -35,7 +35,7 @@ export function requestScope(server: Server, { handler, access = rules.everyone 
   if (serverInternals(server).registry.handlers.has(handler)) {
     throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
   }
-  const begin = prepareLambda(server, () => import("./legacy-mode.ts"));
+  const begin = prepareLambda(server, () => import("./adopted-handler.ts"));
   return lateMode(async () => {
     const { loaded, runtime } = await begin();
     return loaded.legacyMode(runtime, { handler, access });

@@ -1,8 +1,8 @@
 import middy from "@middy/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer, type Server, serverInternals } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
+import { buildServer, type Server, serverInternals } from "../server/server.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 import { lambdaQueue } from "./queue.ts";
 import { requestScope } from "./request-scope.ts";

@@ -1,10 +1,10 @@
 import { SignJWT } from "jose";
 import { expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer, type Server } from "../app/server.ts";
 import { currentContext } from "../context/ambient.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
+import { buildServer, type Server } from "../server/server.ts";
 import type { LambdaHttpEvent } from "./http-event.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 

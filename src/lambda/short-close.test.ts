@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { buildServer } from "../app/server.ts";
+import { buildServer } from "../server/server.ts";
 import { lambdaHttp } from "./http-handler.ts";
 import { lambdaQueue } from "./queue.ts";
 import { lambdaSweep } from "./sweep.ts";

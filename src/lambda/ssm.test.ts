@@ -1,9 +1,9 @@
 import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterEach, expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { createTenantConfig } from "../config/declaration.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import { type LambdaHttpHandler, lambdaHttp } from "./http-handler.ts";

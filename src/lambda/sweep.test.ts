@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
 import { lambdaSweep } from "./sweep.ts";
 

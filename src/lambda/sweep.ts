@@ -1,5 +1,5 @@
-import type { Server } from "../app/server.ts";
 import type { Swept } from "../events/outbox.ts";
+import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 
 /** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */

@@ -2,10 +2,10 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { currentContext } from "../context/ambient.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import { lambdaHttp } from "./http-handler.ts";
 

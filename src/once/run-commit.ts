@@ -1,11 +1,11 @@
 import type { Clock } from "../context/clock.ts";
+import { CommitConditionError } from "../errors/commit-condition-error.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { type Answer, saysNotDone } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
 import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 import { assertCommittable, type CancellationReason, sizeOf, type TransactionItem } from "./commit.ts";
-import { CommitConditionError } from "./commit-condition-error.ts";
 import { type AnswerCipher, storeAnswer } from "./stored-answers.ts";
 
 /** What a commit works with. */

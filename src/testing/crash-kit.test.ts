@@ -1,9 +1,9 @@
 import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import { CrashError, crashEverywhere, startTestApp, type TestApp } from "./index.ts";
 
 const ann = { id: "ann", tenantId: "acme" };

@@ -1,5 +1,5 @@
-import type { Server } from "../app/server.ts";
 import { leaseMs, skewMs } from "../once/claim.ts";
+import type { Server } from "../server/server.ts";
 import { CrashError } from "./crash-error.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 

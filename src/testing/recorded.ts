@@ -1,10 +1,10 @@
-import type { Adapters, Messaging } from "../app/adapters.ts";
-import type { ChannelDeclaration } from "../app/message-handlers.ts";
-import type { Runtime } from "../app/runtime.ts";
 import type { Clock } from "../context/clock.ts";
+import type { ChannelDeclaration } from "../declare/message-handlers.ts";
 import { deliveryJob } from "../delivery/delivery.ts";
 import type { SharedEvent } from "../events/envelope.ts";
-import { type JobMessage, readJob } from "../jobs/job-message.ts";
+import { type JobMessage, readJob } from "../events/job-message.ts";
+import type { Adapters, Messaging } from "../run/adapters.ts";
+import type { Runtime } from "../server/runtime.ts";
 import type { CallWatch } from "./faults.ts";
 
 /** A message that a channel has sent. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
+import { defineFeature } from "../declare/feature.ts";
+import { buildServer } from "../server/server.ts";
 import { CrashError, startTestApp, type TestApp } from "./index.ts";
 
 declare module "../context/names.ts" {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { consumeEvent, runJob } from "../app/consume.ts";
-import type { MessageQueue, QueueMessage } from "../app/message-queue.ts";
-import { processMessage } from "../app/process-message.ts";
-import { usesMessages } from "../app/registry.ts";
+import { usesMessages } from "../declare/registry.ts";
 import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
-import type { JobMessage } from "../jobs/job-message.ts";
+import type { JobMessage } from "../events/job-message.ts";
+import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { consumeEvent, runJob } from "../run/consume.ts";
+import { processMessage } from "../run/process-message.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 

@@ -2,14 +2,14 @@ import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "../config/declaration.ts";
 import { createConfigResolver } from "../config/resolver.ts";
 import { currentContext } from "../context/ambient.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import { lambdaHttp } from "../lambda/http-handler.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "./test-app.ts";
 
 const ann = { id: "ann", tenantId: "acme", roles: ["editor"] };

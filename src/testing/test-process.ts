@@ -1,13 +1,13 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import type { Adapters } from "../app/adapters.ts";
-import { closeResources } from "../app/close-resources.ts";
-import { createRuntime, type Runtime, type RuntimeOptions } from "../app/runtime.ts";
-import { type Server, serverInternals } from "../app/server.ts";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
 import type { Clock } from "../context/clock.ts";
 import { processSchedule } from "../once/claims.ts";
+import type { Adapters } from "../run/adapters.ts";
+import { closeResources } from "../server/close-resources.ts";
+import { createRuntime, type Runtime, type RuntimeOptions } from "../server/runtime.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 import { CrashError } from "./crash-error.ts";
 import type { CallWatch } from "./faults.ts";
 import { type Recorded, recordDeliveries, recordMessaging } from "./recorded.ts";

@@ -1,9 +1,9 @@
 import { ListTablesCommand } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
-import { defineFeature } from "../app/feature.ts";
-import { buildServer } from "../app/server.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
+import { buildServer } from "../server/server.ts";
 import { startTestApp } from "./test-app.ts";
 
 let stack: EmbeddedStack;

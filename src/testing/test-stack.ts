@@ -1,7 +1,7 @@
-import { type Server, serverInternals } from "../app/server.ts";
-import { configTable, onceTable, outboxTable, tableVariable } from "../app/table.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
+import { configTable, onceTable, outboxTable, tableVariable } from "../declare/table.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
+import { type Server, serverInternals } from "../server/server.ts";
 
 /** The stack of a test app. */
 export interface TestStack extends EmbeddedStack {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import { systemClock } from "../../src/context/clock.ts";
 import { signToken } from "../../src/identity/token.ts";
-import { deadlinesFrom, defaultTimes } from "../../src/lifecycle/times.ts";
+import { deadlinesFrom, defaultTimes } from "../../src/process/times.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 import type { Row } from "./row.ts";
 

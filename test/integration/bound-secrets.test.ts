@@ -12,10 +12,10 @@ import {
 } from "keelson";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
-import { createContext } from "../../src/app/context.ts";
-import { createRuntime } from "../../src/app/runtime.ts";
 import { openAwsAdapters } from "../../src/aws/adapters.ts";
 import { newRingKey } from "../../src/config/key-ring.ts";
+import { createContext } from "../../src/run/context.ts";
+import { createRuntime } from "../../src/server/runtime.ts";
 
 const parameter = "/vault/key-ring";
 const keys = { k1: newRingKey(), k2: newRingKey() };

@@ -35,7 +35,7 @@ test("importing keelson loads no Middy either", async () => {
 
 test("importing keelson/lambda loads nothing that only invocations run on", async () => {
   const lazy =
-    /@aws-lambda-powertools|src\/(app\/(runtime|context)|http\/pipeline|config\/resolver|log\/server-logger|lambda\/(http-function|legacy-mode|consume-batch|dispatch-records))\.ts$/;
+    /@aws-lambda-powertools|src\/(server\/runtime|run\/(context|pipeline)|config\/(.+\/)?resolver|log\/server-logger|lambda\/(http-function|adopted-handler|consume-batch|dispatch-records))\.ts$/;
 
   expect((await loadedBy("lambda/index.ts")).filter((url) => lazy.test(url))).toEqual([]);
 });
@@ -44,7 +44,7 @@ test.each(["index.ts", "lambda/index.ts"])(
   "importing %s loads nothing of writes, messages and what operators do",
   async (entry) => {
     const lazy =
-      /src\/(http\/perform-write|once\/(once|claims|claimed-run|run-commit)|app\/(effects|consume|process-message)|admin\/config-actions|config\/(checked-change|explained-key|history-page|writes))\.ts$/;
+      /src\/(once\/(once|claims|claimed-run|run-commit)|run\/(perform-write|effects|consume|process-message)|(.+\/)?config-actions|config\/(.+\/)?(checked-change|explained-key|history-page|writes))\.ts$/;
 
     expect((await loadedBy(entry)).filter((url) => lazy.test(url))).toEqual([]);
   },

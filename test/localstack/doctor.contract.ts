@@ -8,9 +8,9 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
-import { serverInternals } from "../../src/app/server.ts";
 import { diagnose, type Finding } from "../../src/cli/doctor/diagnose.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
+import { serverInternals } from "../../src/server/server.ts";
 import { localStack } from "./endpoint.ts";
 
 // What the embedded stack does not know: recovery, protection, streams, and time to live that is not there.

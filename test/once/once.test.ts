@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
+import { CommitConditionError } from "../../src/errors/commit-condition-error.ts";
 import { FrameworkError } from "../../src/errors/errors.ts";
 import type { Logger } from "../../src/log/logger.ts";
 import type { Answer } from "../../src/once/answer.ts";
 import { type ClaimRecord, completedClaim, takenClaim } from "../../src/once/claim.ts";
 import { claimKey, keyText } from "../../src/once/claim-key.ts";
 import type { OnceWrite, Work } from "../../src/once/claimed-run.ts";
-import { CommitConditionError } from "../../src/once/commit-condition-error.ts";
 import { createOnce } from "../../src/once/once.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 

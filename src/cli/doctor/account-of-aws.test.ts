@@ -3,7 +3,7 @@ import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterEach, describe, expect, test } from "vitest";
 import { type StubAnswer, type StubAws, stubAws } from "../../../test/support/stub-aws.ts";
-import { configTable, onceTable, outboxTable } from "../../app/table.ts";
+import { configTable, onceTable, outboxTable } from "../../declare/table.ts";
 import { busChecks } from "./bus.ts";
 import { CallError, outcomeOf } from "./call-error.ts";
 import { command } from "./command-line.ts";

@@ -8,11 +8,11 @@ import { DeleteParameterCommand, PutParameterCommand, SSMClient } from "@aws-sdk
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type StubAws, type StubOptions, stubAws } from "../../../test/support/stub-aws.ts";
-import { defineFeature } from "../../app/feature.ts";
-import type { MessageProof } from "../../app/options.ts";
-import { buildServer, serverInternals } from "../../app/server.ts";
 import { createTenantConfig } from "../../config/declaration.ts";
 import { newRingKey } from "../../config/key-ring.ts";
+import { defineFeature } from "../../declare/feature.ts";
+import type { MessageProof } from "../../declare/options.ts";
+import { buildServer, serverInternals } from "../../server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { diagnose, type Finding } from "./diagnose.ts";
 

@@ -1,13 +1,13 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { SQSClient } from "@aws-sdk/client-sqs";
-import type { Variables } from "../../app/environment.ts";
-import { usesMessages } from "../../app/registry.ts";
-import type { ServerInternals } from "../../app/server.ts";
-import { configTable, onceTable, outboxTable, physicalTableName } from "../../app/table.ts";
 import { messagingNames } from "../../aws/messaging.ts";
 import { openParameters } from "../../aws/ssm.ts";
 import type { Clock } from "../../context/clock.ts";
+import { usesMessages } from "../../declare/registry.ts";
+import { configTable, onceTable, outboxTable, physicalTableName } from "../../declare/table.ts";
+import type { Variables } from "../../process/environment.ts";
+import type { ServerInternals } from "../../server/server.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
 import { outcomeOf } from "./call-error.ts";

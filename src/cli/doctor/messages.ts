@@ -1,6 +1,6 @@
-import { proofMode } from "../../app/message-proof.ts";
-import { usesMessages } from "../../app/registry.ts";
-import type { ServerInternals } from "../../app/server.ts";
+import { proofMode } from "../../declare/message-proof.ts";
+import { usesMessages } from "../../declare/registry.ts";
+import type { ServerInternals } from "../../server/server.ts";
 import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
 

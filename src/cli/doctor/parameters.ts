@@ -1,7 +1,7 @@
-import { readKeyRing } from "../../app/boot-parameters.ts";
-import type { ServerInternals } from "../../app/server.ts";
 import type { ParameterReader } from "../../aws/ssm.ts";
 import { type ConfigParameter, parameterOverrides } from "../../config/parameters.ts";
+import { readKeyRing } from "../../server/boot-parameters.ts";
+import type { ServerInternals } from "../../server/server.ts";
 import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";

@@ -1,7 +1,7 @@
-import type { Variables } from "../../app/environment.ts";
 import { accountOf, endpointOf } from "../../aws/adapters.ts";
 import { clientOptions } from "../../aws/client-options.ts";
 import { tableMode } from "../../container/adapters.ts";
+import type { Variables } from "../../process/environment.ts";
 import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 

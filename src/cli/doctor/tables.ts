@@ -5,8 +5,8 @@ import {
   type DynamoDBClient,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import { configTable, outboxTable, tableVariable } from "../../app/table.ts";
 import type { RequiredTable } from "../../aws/tables.ts";
+import { configTable, outboxTable, tableVariable } from "../../declare/table.ts";
 import { failureName } from "./call-error.ts";
 import { asked, type Check, doubtful, fine, following, type Outcome, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";

@@ -1,0 +1,116 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
+import type { CompletedClaim, StoredResult } from "../once/claim.ts";
+import type { ClaimKey, ClaimStore } from "../once/claim-store.ts";
+import { type AnswerToStore, loadAnswer, storeAnswer } from "../once/stored-answers.ts";
+import { type Keepable, keepable } from "./keepable.ts";
+
+/** A function's result on its way into a record that Powertools' own layer reads too. */
+export type KeptResult =
+  | {
+      readonly kind: "kept";
+      /** What the record holds, where it can be a value of DynamoDB's. */
+      readonly inRecord: StoredResult | undefined;
+      /** Keeps it as text, in parts where it is large: only keelson reads it then. */
+      asText(store: ClaimStore, claim: Omit<AnswerToStore, "answer" | "cipher">): Promise<StoredResult>;
+    }
+  | { readonly kind: "unkept"; readonly reason: string };
+
+/** An item ends at 409,600 bytes, its key and the other attributes included. */
+const largestValue = 400_000;
+/** What a text begins with that is a value of DynamoDB's and no JSON: other versions fail on it. */
+const nativeText = "dynamodb:";
+
+/** Prepares a result. It never throws: what cannot be kept is kept as such, since the function has run. */
+export async function keptResult(result: unknown): Promise<KeptResult> {
+  let kept: Keepable;
+  let native: AttributeValue | undefined;
+  try {
+    kept = keepable(result);
+    native = kept.isNative || !kept.isJson ? await marshalled(kept.value) : undefined;
+  } catch (error) {
+    return { kind: "unkept", reason: describe(error) };
+  }
+  const isInRecord = native !== undefined && kept.isNative && sizeOf(native) <= largestValue;
+  return {
+    kind: "kept",
+    inRecord: isInRecord ? { value: native } : undefined,
+    asText: (store, claim) => {
+      const body = kept.isJson ? JSON.stringify(kept.value) : nativeText + JSON.stringify(native, bytesAsText);
+      return storeAnswer(store, { ...claim, answer: { status: 200, headers: {}, cookies: [], body }, cipher: undefined });
+    },
+  };
+}
+
+/**
+ * The result of a completed claim: `null` for nothing at all, since Middy takes `undefined` for no answer and runs the
+ * function again.
+ *
+ * @throws TypeError where it could not be kept; Error where a part of it is not there.
+ */
+export async function resultOf(store: ClaimStore, key: ClaimKey, claim: CompletedClaim): Promise<unknown> {
+  const { unkept, value, parts, data } = { ...claim.result };
+  if (unkept !== undefined) throw unkeptError(unkept);
+  if (value !== undefined) return unmarshalled(value as AttributeValue); // safe: read from an item
+  if (parts === undefined && data === undefined) return null;
+  const text = (await loadAnswer(store, key, claim, undefined)).body;
+  if (text === undefined) return null;
+  const body = String(text);
+  return body.startsWith(nativeText) ? unmarshalled(JSON.parse(body.slice(nativeText.length), textAsBytes)) : JSON.parse(body);
+}
+
+/** What the caller gets whose function ran, and everybody after it. */
+export function unkeptError(reason: string): TypeError {
+  return new TypeError(
+    `ClaimLayer: the function has run, and its result could not be kept: ${reason}; it is not run again. Return plain data`,
+  );
+}
+
+async function marshalled(value: unknown): Promise<AttributeValue> {
+  const { marshall } = await import("../aws/dynamodb-sdk.ts");
+  const { value: native } = marshall({ value });
+  return native as AttributeValue; // safe: the value is not undefined
+}
+
+async function unmarshalled(value: AttributeValue): Promise<unknown> {
+  const { unmarshall } = await import("../aws/dynamodb-sdk.ts");
+  return unmarshall({ value })["value"];
+}
+
+/** How DynamoDB counts a value: texts in UTF-8, numbers by two digits, 3 bytes for a list or map and 1 for each element. */
+function sizeOf(value: AttributeValue): number {
+  if (value.S !== undefined) return Buffer.byteLength(value.S);
+  if (value.N !== undefined) return numberSize(value.N);
+  if (value.B !== undefined) return value.B.byteLength;
+  if (value.SS !== undefined) return sum(value.SS.map((text) => Buffer.byteLength(text)));
+  if (value.NS !== undefined) return sum(value.NS.map(numberSize));
+  if (value.BS !== undefined) return sum(value.BS.map(({ byteLength }) => byteLength));
+  if (value.L !== undefined) return 3 + sum(value.L.map((item) => 1 + sizeOf(item)));
+  const members = Object.entries(value.M ?? {});
+  return 3 + sum(members.map(([name, member]) => 1 + Buffer.byteLength(name) + sizeOf(member)));
+}
+
+function numberSize(text: string): number {
+  return Math.ceil(text.length / 2) + 2;
+}
+
+function sum(sizes: readonly number[]): number {
+  return sizes.reduce((total, size) => total + size, 0);
+}
+
+const bytesName = "\u0000bytes";
+
+function bytesAsText(this: Record<string, unknown>, name: string, value: unknown): unknown {
+  // A Buffer has a form of its own in JSON by the time it comes here.
+  const given = this[name];
+  return given instanceof Uint8Array ? { [bytesName]: Buffer.from(given).toString("base64") } : value;
+}
+
+function textAsBytes(_name: string, value: unknown): unknown {
+  const text = (value as { readonly [bytesName]?: unknown } | null)?.[bytesName]; // safe: all but null and undefined have members
+  return typeof text === "string" ? new Uint8Array(Buffer.from(text, "base64")) : value;
+}
+
+/** What was wrong, as far as a record should hold it. */
+function describe(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 300);
+}

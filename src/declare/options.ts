@@ -1,0 +1,247 @@
+import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
+import type { DeliveryOptions } from "../delivery/built-in-channels.ts";
+import type { BootProblem } from "../errors/boot.ts";
+import { type CorsOptions, corsProblems } from "../http/cors.ts";
+import { type Limits, limitChecks, limitProblems } from "../http/limits.ts";
+import { type AuthOptions, authProblems, takesForeignTokens } from "../identity/auth-options.ts";
+import type { LogLevel } from "../log/logger.ts";
+import type { PowertoolsLogger } from "../log/server-logger.ts";
+import { isOnceBy, type OnceBy } from "../once/once-by.ts";
+import { type Environment, environmentOf } from "../process/environment.ts";
+import { defaultTimes, leastRestMs } from "../process/times.ts";
+import type { Feature } from "./feature.ts";
+import { serverProblem } from "./registry.ts";
+
+/** What is done about the proofs of messages. */
+export type MessageProof = "off" | "sign" | "require";
+
+/** What `buildServer` takes. */
+export interface ServerOptions {
+  readonly features: readonly Feature[];
+  /** App-boot overrides (specification 2.3), by key identifier. */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** App-boot overrides from SSM Parameter Store, read at the start; they win over `config`. Default none. */
+  readonly ssm?: {
+    /** What their names begin with: `/app` for `/app/<feature>/<key name>`. */
+    readonly path: string;
+  };
+  /** The keys that seal the values of `encrypted` keys. Default none; outside production one made from the development secret. */
+  readonly keyRing?: {
+    /** The SSM parameter that holds the ring, a SecureString: `/app/key-ring`. Not below `ssm.path`. */
+    readonly parameter: string;
+    /**
+     * Whether a value is sealed for the version of its row, so that an older one does not open in its place. Only once no
+     * process of keelson 0.1.0 runs: it answers 503 for such a value. Values of both forms are read in any case. Default `false`.
+     */
+    readonly bindVersion?: boolean;
+  };
+  /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
+  readonly auth?: AuthOptions;
+  /** How long configuration rows are kept in memory, and how many. */
+  readonly cache?: CacheOptions;
+  readonly dynamodb?: {
+    /** What table names begin with. Default `keelson`. */
+    readonly prefix?: string;
+    /** An endpoint other than AWS's; `AWS_ENDPOINT_URL` says the same from outside. */
+    readonly endpoint?: string;
+  };
+  readonly log?: {
+    /** Default `debug` in development, otherwise `info`; `LOG_LEVEL` wins. */
+    readonly level?: LogLevel;
+    /** Dotted paths to redact beside the names redacted always; `*` stands for any one name. */
+    readonly redact?: readonly string[];
+    /** An own Powertools Logger: its level, sampling and buffering decide. */
+    readonly powertools?: PowertoolsLogger;
+  };
+  /** Cross-origin requests from browsers. Default: none are allowed. */
+  readonly cors?: CorsOptions;
+  readonly limits?: Limits;
+  /** What every path begins with: `/api`. Default none. */
+  readonly basePath?: string;
+  /** What becomes of a write that is sent again (specification 6.6). */
+  readonly once?: {
+    /** How long a repeat waits for its twin in flight before it is 409, in milliseconds. Default 10,000. */
+    readonly waitMs?: number;
+    /** Which ID of the client makes a write happen once, unless the write says otherwise. Default `either`. */
+    readonly key?: OnceBy;
+  };
+  /** How long the phases of a container's shutdown may take (specification 3.1). */
+  readonly shutdown?: {
+    /** How long requests are still accepted, in milliseconds. Default 3,000. */
+    readonly lingerMs?: number;
+    /** How long requests in flight may take to finish after that, in milliseconds. Default 30,000. */
+    readonly drainMs?: number;
+    /** How long everything may take, in milliseconds. Default 40,000. */
+    readonly totalMs?: number;
+  };
+  /** How the channels that every server has send. */
+  readonly delivery?: DeliveryOptions;
+  readonly messages?: {
+    /**
+     * Whether events, jobs and deliveries prove that they come from this server: `require` refuses those that do not, and is
+     * what protects; `sign` signs and takes all, for the time before it; `off` does neither. Default `sign` where there is a
+     * key ring, else `off`.
+     */
+    readonly proof?: MessageProof;
+  };
+  /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
+  readonly environment?: Environment;
+}
+
+/** Everything wrong with the options of `buildServer` themselves. Never throws. */
+export function optionProblems(options: ServerOptions): BootProblem[] {
+  const problems: BootProblem[] = [];
+  const group = (path: string, value: unknown, known: Readonly<Record<string, (value: unknown) => string | undefined>>) => {
+    if (value === undefined) return;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      problems.push(serverProblem(path || "buildServer", "option-type", "it is not an object", "pass an object"));
+      return;
+    }
+    for (const [name, given] of Object.entries(value)) {
+      const key = path ? `${path}.${name}` : name;
+      const check = Object.hasOwn(known, name) ? known[name] : undefined;
+      if (check === undefined) {
+        const fix = `known are ${Object.keys(known).join(", ")}`;
+        problems.push(serverProblem(key, "unknown-option", `unknown option ${JSON.stringify(name)}`, fix));
+        continue;
+      }
+      const wanted = given === undefined ? undefined : check(given);
+      if (wanted !== undefined)
+        problems.push(
+          serverProblem(
+            key,
+            "option-type",
+            `${name === "secret" ? `a value of type ${typeof given}` : describe(given)} is not allowed`,
+            `use ${wanted}`,
+          ),
+        );
+    }
+  };
+  const unchecked = () => undefined;
+  group("", options, {
+    features: unchecked, // the registry reports on features
+    config: (value) => (isRecord(value) ? undefined : "an object of values by key identifier"),
+    ssm: unchecked,
+    keyRing: unchecked,
+    auth: unchecked,
+    cache: unchecked,
+    dynamodb: unchecked,
+    log: unchecked,
+    cors: unchecked,
+    limits: unchecked,
+    once: unchecked,
+    delivery: unchecked,
+    messages: unchecked,
+    shutdown: unchecked,
+    basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
+    environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
+  });
+  group("dynamodb", options?.dynamodb, {
+    prefix: (value) => (isText(value, /^[A-Za-z0-9_.-]{1,100}$/) ? undefined : "letters, digits, `_`, `.` and `-`"),
+    endpoint: (value) => (typeof value === "string" && URL.canParse(value) ? undefined : "a URL"),
+  });
+  const pathRule = "a path such as /app, of at most 13 levels and without a slash at its end";
+  group("ssm", options?.ssm, {
+    path: (value) => (isText(value, /^(?=.{1,512}$)(\/[A-Za-z0-9_.-]+){1,13}$/) ? undefined : pathRule),
+  });
+  if (isRecord(options?.ssm) && options.ssm.path === undefined) {
+    problems.push(serverProblem("ssm.path", "option-missing", "it is not there", `use ${pathRule}`));
+  }
+  const isFlag = (value: unknown) => (typeof value === "boolean" ? undefined : "true or false");
+  const parameterRule = "the name of a parameter, such as /app/key-ring";
+  group("keyRing", options?.keyRing, {
+    parameter: (value) => (isText(value, /^(?=.{1,1011}$)(?:[\w.-]+|(?:\/[\w.-]+){1,15})$/) ? undefined : parameterRule),
+    bindVersion: isFlag,
+  });
+  if (isRecord(options?.keyRing)) problems.push(...keyRingProblems(options, parameterRule));
+  group("cache", options?.cache, cacheChecks(options?.cache));
+  group("log", options?.log, {
+    level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
+    redact: (value) =>
+      Array.isArray(value) && value.every((path) => isText(path, /^[^.]+(\.[^.]+)*$/)) ? undefined : "a list of dotted paths",
+    powertools: (value) => (isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger"),
+  });
+  group("limits", options?.limits, limitChecks);
+  problems.push(...limitProblems(options?.limits).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));
+  group("once", options?.once, {
+    waitMs: (value) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of milliseconds"),
+    key: (value) => (isOnceBy(value) ? undefined : "either, idempotency-key or false"),
+  });
+  const isTime = (value: unknown) =>
+    Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= 3_600_000 ? undefined : "0 to 3,600,000 milliseconds";
+  group("shutdown", options?.shutdown, { lingerMs: isTime, drainMs: isTime, totalMs: isTime });
+  problems.push(...shutdownProblems(options?.shutdown));
+  group("delivery", options?.delivery, { webhook: unchecked });
+  group("delivery.webhook", isRecord(options?.delivery) ? options.delivery["webhook"] : undefined, {
+    secret: (value) => (isRecord(value) && typeof value["id"] === "string" ? undefined : "the handle of a text key"),
+    allowHttp: isFlag,
+    allowPrivate: isFlag,
+    timeoutMs: (value) =>
+      Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= 300_000 ? undefined : "1 to 300,000 milliseconds",
+  });
+  group("messages", options?.messages, {
+    proof: (value) => (messageProofs.includes(value) ? undefined : "off, sign or require"),
+  });
+  if (options?.auth !== undefined) {
+    const wrong = authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
+    problems.push(...wrong);
+    const isProduction = (options.environment ?? environmentOf(process.env)) === "production";
+    if (wrong.length === 0 && isProduction && takesForeignTokens(options.auth)) {
+      const message = "neither auth.issuer nor auth.audience is set, so tokens that were issued for other applications count";
+      problems.push(
+        serverProblem("auth", "foreign-tokens", message, "set the audience of this application, or at least the issuer"),
+      );
+    }
+  }
+  if (options?.cors !== undefined) {
+    problems.push(...corsProblems(options.cors).map(({ rule, message, fix }) => serverProblem("cors", rule, message, fix)));
+  }
+  return problems;
+}
+
+function keyRingProblems({ keyRing, ssm }: ServerOptions, wanted: string): BootProblem[] {
+  if (keyRing?.parameter === undefined) {
+    return [serverProblem("keyRing.parameter", "option-missing", "it is not there", `use ${wanted}`)];
+  }
+  if (typeof ssm?.path !== "string" || !String(keyRing.parameter).startsWith(`${ssm.path}/`)) return [];
+  const message = "the key ring lies below ssm.path, where every parameter is an app-boot override";
+  return [serverProblem("keyRing.parameter", "key-ring-path", message, "give it a name elsewhere")];
+}
+
+/** The phases before have to leave something of the total for workers and resources. */
+function shutdownProblems(given: ServerOptions["shutdown"]): BootProblem[] {
+  if (!isRecord(given) || Object.values(given).some((value) => !Number.isSafeInteger(value))) return [];
+  const { lingerMs, drainMs, totalMs } = { ...defaultTimes, ...given };
+  const least = lingerMs + drainMs + leastRestMs;
+  if (totalMs >= least) return [];
+  const message = `totalMs is ${totalMs}, and linger and drain take ${lingerMs + drainMs} of it`;
+  return [serverProblem("shutdown.totalMs", "shutdown-total", message, `use ${least} or more, or shorten the others`)];
+}
+
+const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];
+const messageProofs: readonly unknown[] = ["off", "sign", "require"] satisfies readonly MessageProof[];
+const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The members that the logger uses of an own Powertools Logger. */
+function isPowertoolsLogger(value: unknown): boolean {
+  if (!isRecord(value) || typeof value["level"] !== "number") return false;
+  return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every((name) => typeof value[name] === "function");
+}
+
+function isText(value: unknown, pattern: RegExp): boolean {
+  return typeof value === "string" && pattern.test(value);
+}
+
+function isBasePath(value: unknown): boolean {
+  return value === "" || isText(value, /^(\/[A-Za-z0-9._~-]+)+$/);
+}
+
+function describe(value: unknown): string {
+  return typeof value === "string"
+    ? JSON.stringify(value.slice(0, 100))
+    : `a value of type ${value === null ? "null" : typeof value}`;
+}

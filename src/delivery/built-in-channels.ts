@@ -1,0 +1,99 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { ConfigKeyHandle } from "../config/declaration.ts";
+import { kept } from "../context/kept.ts";
+import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { ChannelDeclaration } from "../declare/message-handlers.ts";
+import { PermanentError } from "../errors/permanent-error.ts";
+import type { NameLookup } from "./name-lookup.ts";
+
+/** How the channels that every server has send. */
+export interface DeliveryOptions {
+  readonly webhook?: WebhookOptions;
+}
+
+/** How webhooks are sent. */
+export interface WebhookOptions {
+  /** The key of the secret that signs them, a text, best `encrypted`: each tenant's own. Default none: nothing is signed. */
+  readonly secret?: ConfigKeyHandle<string | undefined>;
+  /** Whether `http:` may be used. Default `false`. */
+  readonly allowHttp?: boolean;
+  /** Whether addresses may be used that are not public: of this machine, of private networks. Default `false`. */
+  readonly allowPrivate?: boolean;
+  /** How long one attempt may take, in milliseconds. Default 10,000. */
+  readonly timeoutMs?: number;
+}
+
+/** What goes through the channel `webhook`. */
+interface Webhook {
+  readonly url: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The look-ups that a runtime's webhooks share, of each tenant. */
+type NameLookups = () => Promise<(tenant: string | undefined) => NameLookup>;
+
+/** The channels `log` and `webhook`. */
+export function builtInChannels(
+  { webhook = {} }: DeliveryOptions = {},
+  lookups: NameLookups = kept(async () => (await import("./name-lookup.ts")).createNameLookups()),
+): (readonly [string, ChannelDeclaration])[] {
+  const feature = "keelson";
+  return [
+    ["log", { feature, name: "log", input: undefined, send: (ctx, message) => ctx.log.info("delivery.message", { message }) }],
+    [
+      "webhook",
+      {
+        feature,
+        name: "webhook",
+        input: webhookInput,
+        send: (ctx, message, { id }) => sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups), // safe: its input was checked
+      },
+    ],
+  ];
+}
+
+const webhookInput: StandardSchemaV1<unknown, Webhook> = {
+  "~standard": {
+    version: 1,
+    vendor: "keelson",
+    validate: (value) => {
+      const { url, body, ...rest } = value as Readonly<Record<string, unknown>>; // safe: a message is an object
+      const issues: StandardSchemaV1.Issue[] = [];
+      if (typeof url !== "string" || !URL.canParse(url)) issues.push({ path: ["url"], message: "it is not a URL" });
+      if (typeof body !== "object" || body === null || Array.isArray(body))
+        issues.push({ path: ["body"], message: "it is not an object" });
+      for (const name of Object.keys(rest)) issues.push({ path: [name], message: "it is not known; a webhook has url and body" });
+      return issues.length > 0 ? { issues } : { value: value as Webhook }; // safe: as it was looked at
+    },
+  },
+};
+
+async function sendWebhook(
+  ctx: PipelineContext,
+  { id, url, body }: Webhook & { readonly id: string },
+  options: WebhookOptions,
+  lookups: NameLookups,
+): Promise<void> {
+  const { secret: key, allowHttp = false, allowPrivate = false, timeoutMs = 10_000 } = options;
+  const secret = key === undefined ? undefined : await ctx.config(key);
+  if (key !== undefined && !secret) throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
+  const [{ postWebhook, WebhookError }, lookupFor] = await Promise.all([import("./webhook.ts"), lookups()]);
+  try {
+    const { status } = await postWebhook({
+      url,
+      id,
+      body: JSON.stringify(body),
+      secret,
+      nowMs: Date.now(),
+      headers: { "x-request-id": ctx.requestId },
+      allowHttp,
+      allowPrivate,
+      timeoutMs,
+      lookup: lookupFor(ctx.user.tenantId),
+    });
+    ctx.log.info("webhook.sent", { status });
+  } catch (error) {
+    if (error instanceof WebhookError && !error.isRetryable) throw new PermanentError(error.message, { cause: error });
+    throw error;
+  }
+}

@@ -1,0 +1,43 @@
+import type { SQSClient } from "@aws-sdk/client-sqs";
+import type { DatabaseRequest } from "../aws/request-database.ts";
+import type { ParameterReader } from "../aws/ssm.ts";
+import type { ConfigRowReader } from "../config/rows.ts";
+import type { ConfigStore } from "../config/store.ts";
+import type { Database } from "../context/pipeline-context.ts";
+import type { MessageQueue } from "../events/message-queue.ts";
+import type { EventBus, OutboxStore } from "../events/outbox.ts";
+import type { ClaimStore } from "../once/claim-store.ts";
+
+/** What a server needs from outside, opened by a host at first use. */
+export interface Adapters {
+  readonly database: Database;
+  /** Makes the `ctx.db` of a request. */
+  databaseFor(request: DatabaseRequest): Database;
+  /** The rows as they are stored; requests read them through `Runtime.configRows`. */
+  readonly configRows: ConfigRowReader;
+  /** Where app-boot overrides and the key ring are read from; there where the server names a path or a ring. */
+  readonly parameters?: ParameterReader | undefined;
+  /** Rows as operators read and write them. */
+  readonly configStore: ConfigStore;
+  /** Where writes, events and jobs are claimed. */
+  readonly claims: ClaimStore;
+  /** Where events wait until they are dispatched. */
+  readonly outbox: OutboxStore;
+  /** The bus and the queues, opened with the first call. */
+  messaging(): Promise<Messaging>;
+  close(): Promise<void>;
+}
+
+/** The bus that events are put on, and the queues that events and jobs come from. */
+export interface Messaging {
+  readonly bus: EventBus;
+  readonly events: MessageQueue;
+  readonly jobs: MessageQueue;
+  /** Another queue, by its name. */
+  queue(name: string): MessageQueue;
+  /** The client of the queues, for who polls them. */
+  readonly sqs: SQSClient;
+  /** For whoever watches the calls. */
+  readonly clients: readonly Pick<Database, "middlewareStack">[];
+  close(): void;
+}

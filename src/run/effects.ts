@@ -1,0 +1,207 @@
+import type { DeliveryAccessor } from "../context/pipeline-context.ts";
+import type { JobDeclaration } from "../declare/message-handlers.ts";
+import { usesMessages } from "../declare/registry.ts";
+import { type Delivery, deliveryJob } from "../delivery/delivery.ts";
+import type { Cause } from "../events/cause.ts";
+import { checkPayload } from "../events/check-payload.ts";
+import { envelopeText, eventPayload } from "../events/envelope.ts";
+import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-message.ts";
+import type { OutboxRow } from "../events/outbox.ts";
+import { wirePayload } from "../events/wire-payload.ts";
+import type { Logger } from "../log/logger.ts";
+import { type Answer, saysNotDone } from "../once/answer.ts";
+import type { TransactionItem } from "../once/commit.ts";
+import { derivedId } from "../once/derived-id.ts";
+import { createRunCommit, type RunCommit } from "../once/run-commit.ts";
+import type { Runtime } from "../server/runtime.ts";
+import type { Adapters } from "./adapters.ts";
+
+/** What a run gives its effects. */
+export interface EffectsRun {
+  readonly commit: RunCommit["commit"];
+  /** What the IDs of the run are derived from: the same where it is run again. */
+  readonly seed: () => string;
+}
+
+/** What follows from a run: the events that it publishes, the jobs that it enqueues, the messages that it delivers. */
+export interface Effects {
+  publish(type: string, payload: unknown): Promise<void>;
+  enqueue(name: string, payload: unknown): Promise<void>;
+  deliver: DeliveryAccessor["send"];
+  /** Commits items together with the events so far, and dispatches these. */
+  commit(items: readonly TransactionItem[], answer: Answer): Promise<void>;
+  /** Commits the events of a run that came to its end without a commit. `answer` is asked for only where there are any. */
+  settle(answer: () => Answer): Promise<void>;
+}
+
+/** How long an answer waits for its events to be dispatched, in milliseconds; they arrive all the same. */
+const dispatchMs = 2_000;
+
+/** Creates the {@link Effects} of one run. */
+export function createEffects(runtime: Runtime, adapters: Adapters, cause: Cause, scope: LogScope, run: EffectsRun): Effects {
+  return new RunEffects(runtime, adapters, cause, scope, run);
+}
+
+/** Whatever has a logger, made when it is asked for. */
+interface LogScope {
+  readonly log: Logger;
+}
+
+/** A commit of items alone, for a run that nothing claims. */
+export function unclaimedCommit(runtime: Runtime, adapters: Adapters, signal: AbortSignal | undefined): RunCommit["commit"] {
+  const { commit } = createRunCommit({
+    store: adapters.claims,
+    clock: runtime.clock,
+    pause: runtime.once.pause,
+    claim: undefined,
+    cipher: undefined,
+    kept: (answer) => answer,
+    signal,
+  });
+  return commit;
+}
+
+/** A class, since there is one for every write: what most of them never use is made when it is used. */
+class RunEffects implements Effects {
+  readonly #runtime: Runtime;
+  readonly #adapters: Adapters;
+  readonly #cause: Cause;
+  readonly #scope: LogScope;
+  readonly #run: EffectsRun;
+  #held: OutboxRow[] | undefined = undefined;
+  #ordinals: Map<string, number> | undefined = undefined;
+  #hasCommitted = false;
+
+  constructor(runtime: Runtime, adapters: Adapters, cause: Cause, scope: LogScope, run: EffectsRun) {
+    this.#runtime = runtime;
+    this.#adapters = adapters;
+    this.#cause = cause;
+    this.#scope = scope;
+    this.#run = run;
+  }
+
+  async publish(type: string, payload: unknown): Promise<void> {
+    const { registry } = this.#runtime.server;
+    const declaration = registry.events.get(type);
+    if (declaration === undefined) {
+      throw new Error(`ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`);
+    }
+    const eventId = this.#derive("event", type);
+    await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
+    const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
+    const text = envelopeText(event, await (await this.#runtime.messages()).signEvent(event));
+    if (this.#hasCommitted) throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
+    this.#held ??= [];
+    this.#held.push(this.#runtime.outbox.row({ eventId, type }, text));
+  }
+
+  async enqueue(name: string, payload: unknown): Promise<void> {
+    const declaration = this.#runtime.server.registry.jobs.get(name);
+    if (declaration === undefined) {
+      throw new Error(`ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`);
+    }
+    const jobId = this.#derive("job", name);
+    const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
+    await checkPayload(declaration.input, payload, refuse);
+    await this.#send(declaration, { jobId, name, payload: jobPayload(name, payload), ...this.#cause });
+    this.#scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
+  }
+
+  async deliver(
+    channel: string,
+    message: Readonly<Record<string, unknown>>,
+    { key }: { readonly key?: string } = {},
+  ): Promise<void> {
+    const declaration = this.#runtime.channels.get(channel);
+    if (declaration === undefined) {
+      const known = [...this.#runtime.channels.keys()].join(", ");
+      throw new Error(`ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`);
+    }
+    const ownId = this.#derive("delivery", channel);
+    if (typeof message !== "object" || message === null || Array.isArray(message)) {
+      throw new TypeError(`ctx.delivery.send: the message for ${channel} is not an object`);
+    }
+    await checkPayload(declaration.input, message, (problems) =>
+      misfit("ctx.delivery.send", `the message for ${channel}`, problems),
+    );
+    const { tenantId } = this.#cause;
+    // A key of the caller's makes it one and the same wherever it comes from.
+    const jobId = key === undefined ? ownId : derivedId("delivery", tenantId === undefined ? "-" : `=${tenantId}`, channel, key);
+    const delivery: Delivery = {
+      channel,
+      message: wirePayload(message, `ctx.delivery.send: the message for ${channel}`),
+      key: key === undefined ? ownId : `=${key}`,
+    };
+    await this.#send(this.#runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
+    this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
+  }
+
+  commit(items: readonly TransactionItem[], answer: Answer): Promise<void> {
+    return this.#commit(this.#run.commit, items, answer);
+  }
+
+  async settle(answer: () => Answer): Promise<void> {
+    if (this.#held === undefined || this.#hasCommitted) return;
+    const given = answer();
+    if (saysNotDone(given)) return;
+    // One with cookies is never stored, so the claim is released: its events go by themselves.
+    const commit = given.cookies.length === 0 ? this.#run.commit : unclaimedCommit(this.#runtime, this.#adapters, undefined);
+    await this.#commit(commit, [], given);
+  }
+
+  async #commit(commit: RunCommit["commit"], items: readonly TransactionItem[], answer: Answer): Promise<void> {
+    const rows = this.#held ?? [];
+    const own = rows.length === 0 ? [] : rows.map((row) => this.#adapters.outbox.item(row));
+    await commit(items, answer, own);
+    this.#hasCommitted = true;
+    await this.#dispatch(rows);
+  }
+
+  /** Dispatches what was committed, and waits for it; where the bus is slow, no longer than a moment. */
+  async #dispatch(rows: readonly OutboxRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    for (const { type, eventId } of rows) this.#scope.log.info("event.published", { event: type, publishedId: eventId });
+    const dispatched = this.#runtime.outbox.dispatch(rows);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, dispatchMs);
+    });
+    await Promise.race([dispatched, late]).finally(() => clearTimeout(timer));
+  }
+
+  async #send({ dedupKey, dedupScope, order }: QueuedJob, job: JobMessage): Promise<void> {
+    if (!usesMessages(this.#runtime.server.registry)) throw new Error(noQueue);
+    const { name, tenantId, userId, payload } = job;
+    const identity = { name, tenantId, userId: dedupScope === "user" ? userId : undefined };
+    const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
+    const deduplicationId = jobHash(identity, known);
+    const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
+    const text = jobText(job, await (await this.#runtime.messages()).signJob(job));
+    const { jobs } = await this.#adapters.messaging();
+    await jobs.send(text, { group, deduplicationId });
+  }
+
+  /** An ID of this run: how many of its kind and name came before is what tells it from these. */
+  #derive(kind: string, name: string): string {
+    this.#ordinals ??= new Map();
+    const counted = `${kind} ${name}`;
+    const ordinal = this.#ordinals.get(counted) ?? 0;
+    this.#ordinals.set(counted, ordinal + 1);
+    return derivedId(this.#run.seed(), kind, name, ordinal);
+  }
+}
+
+/** What is asked of a job that is enqueued. */
+export type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
+
+/** As text: objects would all be one, and so would what is absent. */
+function keyOf(option: string, job: string, key: unknown): string {
+  if (typeof key === "string" || typeof key === "number") return String(key);
+  throw new TypeError(`${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`);
+}
+
+const noQueue = "this server has no queue; declare an event, a job or a channel in one of its features";
+
+function misfit(call: string, what: string, problems: string): TypeError {
+  return new TypeError(`${call}: ${what} does not fit its schema (${problems})`);
+}

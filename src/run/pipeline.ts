@@ -1,0 +1,265 @@
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import { describeError } from "../errors/describe.ts";
+import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
+import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
+import { bodyTooLarge } from "../http/body.ts";
+import { corsHeaders, preflight } from "../http/cors.ts";
+import { errorResponse } from "../http/error-response.ts";
+import { readInput } from "../http/input.ts";
+import { bodyLimit } from "../http/limits.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import { requestView } from "../http/request-view.ts";
+import { isWebStream, toResponse } from "../http/response.ts";
+import type { RouteTable } from "../http/route-table.ts";
+import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
+import type { Credentials } from "../identity/authenticator.ts";
+import type { Identification } from "../identity/claims.ts";
+import { anonymous, type User } from "../identity/user.ts";
+import type { Logger } from "../log/logger.ts";
+import type { Runtime } from "../server/runtime.ts";
+import { acceptInput } from "./invoke.ts";
+import { runQuery } from "./perform.ts";
+import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts";
+
+const noBytes = new Uint8Array(0);
+
+/** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
+export type Send = (response: HttpResponse, log: Logger) => Promise<void>;
+
+/** Answers a request, whatever happens: the whole way from its ID to its response. */
+export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promise<void> {
+  return runInScope(runtime, request, async (scope) => {
+    request.requestId = scope.requestId;
+    let response: HttpResponse;
+    try {
+      response = await answer(scope, request, runtime.routes, (given) => given);
+    } catch (error) {
+      response = fail(scope, request, error);
+    }
+    finish(scope, request, response.headers);
+    await send(response, scope.log);
+  });
+}
+
+/**
+ * Answers a request inside its scope. The order is fixed: route, declared length of the body, authentication, access,
+ * body, input validation, handler: nobody's body is read before it is known that they may send it.
+ *
+ * @param shape - makes the host's own answer of a response
+ */
+export async function answer<Answer>(
+  scope: RequestScope,
+  request: HttpRequest,
+  routes: RouteTable<HandlerDeclaration>,
+  shape: (response: HttpResponse) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  const refusal = request.refusal ?? refusalOfHeaders(request.headers);
+  if (refusal !== undefined) return refuse(scope, request, refusal);
+  const { runtime } = scope;
+  const { basePath = "", limits, cors } = runtime.server.options;
+  const match = routes.match(request.method, request.path, basePath);
+  switch (match.kind) {
+    case "malformed":
+      return refuse(scope, request, new FrameworkError("malformed_request", match.message));
+    case "not-found":
+      return refuse(scope, request, new NotFoundError("route", shownPath(request.path)));
+    case "method-not-allowed": {
+      const message = `Method not allowed; allowed are ${match.allow}`;
+      return refuse(scope, request, new FrameworkError("method_not_allowed", message, { headers: { allow: match.allow } }));
+    }
+    case "options": {
+      const granted = cors === undefined ? undefined : preflight(cors, request.headers, match.allow);
+      return shape({ status: 204, headers: { allow: match.allow, ...granted }, cookies: [], body: undefined });
+    }
+    case "found":
+  }
+  const { target: declaration, params, head } = match;
+  nameHandler(scope, declaration.name);
+  const limitBytes = bodyLimit(limits);
+  if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
+  // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
+  // Safe: boot refuses a route without an access rule.
+  const known = authorize(scope, request, declaration.access as AccessRule);
+  const user = known instanceof Promise ? await known : known;
+  identify(scope, user);
+  const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
+  const body = form === undefined ? request.readBody(limitBytes) : noBytes;
+  const bytes = body instanceof Promise ? await body : body;
+  refuseEncoded(request, bytes);
+  const accepted = acceptInput(declaration, inputOf(request, declaration, params, { bytes, form }));
+  const input = accepted instanceof Promise ? await accepted : accepted;
+  const { signal, headers, deadlineMs, assertFits } = request;
+  const view = () => requestView(request, bytes);
+  const given = declaration.kind === "write" ? givenAgain(request, declaration, routes, basePath, { bytes, form }) : neverAsked;
+  const facts = { declaration, user, input, given, headers, head, signal, deadlineMs, assertFits, request: view };
+  const opened = runtime.adapters();
+  const adapters = opened instanceof Promise ? await opened : opened;
+  if (declaration.kind === "write") {
+    const { runWrite } = await runtime.writes();
+    return shape(await runWrite(scope, adapters, facts));
+  }
+  const result = await runQuery(scope, adapters, facts);
+  const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
+  return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
+}
+
+/** Refuses a request before anybody has asked who sent it; its line says so all the same, where that takes no call. */
+async function refuse(scope: RequestScope, request: SentRequest, error: unknown): Promise<never> {
+  const recognizing = recognize(scope, request);
+  if (recognizing !== undefined) await recognizing;
+  throw error;
+}
+
+type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
+
+/** Finds out who has sent a request that is refused, for the log: with what is at hand, and only where somebody says who it is. */
+export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentRequest): Promise<void> | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined && gatewayClaims === undefined) return undefined;
+  return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
+    if (user !== undefined) identify(scope, user);
+  });
+}
+
+/** What was read of a body: its bytes, or the form that a middleware has made of them. */
+interface ReceivedBody {
+  readonly bytes: Uint8Array;
+  readonly form: Record<string, unknown> | undefined;
+}
+
+function inputOf(
+  { query, method, headers }: HttpRequest,
+  { body: kind, input }: HandlerDeclaration,
+  params: Record<string, string>,
+  { bytes, form }: ReceivedBody,
+): Record<string, unknown> {
+  const contentType = headers["content-type"];
+  return readInput({ params, query, contentType, bytes, form, kind, method, isChecked: input !== undefined });
+}
+
+/**
+ * Reads the input once more from the request, for what a schema was given may have been changed by it. Made apart, and for
+ * writes alone: a function made in `answer` would keep all that it uses there off the stack (`wrapped-no-log`).
+ */
+function givenAgain(
+  request: HttpRequest,
+  declaration: HandlerDeclaration,
+  routes: RouteTable<HandlerDeclaration>,
+  basePath: string,
+  body: ReceivedBody,
+): () => unknown {
+  return () => {
+    const match = routes.match(request.method, request.path, basePath);
+    // Safe: the route matched before.
+    return inputOf(request, declaration, (match as Extract<typeof match, { kind: "found" }>).params, body);
+  };
+}
+
+/** Of a query nothing is compared. */
+const neverAsked = () => undefined;
+
+/** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */
+async function begun(stream: ReadableStream<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
+  const reader = stream.getReader();
+  const first = await reader.read();
+  let isFirst = true;
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = isFirst ? first : await reader.read();
+      isFirst = false;
+      if (done) controller.close();
+      else controller.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+}
+
+type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal?: AbortSignal | undefined };
+
+/** Turns an error into the uniform response, and logs it (specification 7). */
+export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
+  const isStopped = stoppedBy(request.signal, thrown);
+  // A timeout is what the service has done, and what the caller is told, whatever the SDK makes of the signal.
+  const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
+  const { response, log } = errorResponse(error, {
+    requestId: scope.requestId,
+    environment: scope.runtime.environment,
+    accept: request.headers["accept"],
+    head: request.method === "HEAD",
+  });
+  // A handler that stopped because the client is gone did as it should: nothing is broken.
+  if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
+  else scope.log[log.level]("request.failed", log.data);
+  return response;
+}
+
+/** Whether an error only says that the signal stopped the work: its reason, or the AbortError that the SDK and Node make of it. */
+function stoppedBy(signal: AbortSignal | undefined, error: unknown): boolean {
+  if (!signal?.aborted) return false;
+  return error === signal.reason || (error instanceof Error && error.name === "AbortError");
+}
+
+/** Adds the headers that every response carries. */
+export function finish(
+  scope: RequestScope,
+  request: Pick<HttpRequest, "headers">,
+  headers: Record<string, string>,
+): Record<string, string> {
+  const { cors } = scope.runtime.server.options;
+  headers["x-request-id"] = scope.requestId;
+  headers["x-content-type-options"] ??= "nosniff";
+  if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
+  return headers;
+}
+
+/** A body that is compressed would be taken for what it is not. */
+function refuseEncoded(request: HttpRequest, bytes: Uint8Array): void {
+  const encoding = request.headers["content-encoding"]?.trim().toLowerCase();
+  if (bytes.byteLength > 0 && encoding !== undefined && encoding !== "" && encoding !== "identity") {
+    throw new FrameworkError("unsupported_media_type", "The body has a Content-Encoding; send it as it is");
+  }
+}
+
+/** Who asks, if they may. @throws FrameworkError `unauthenticated`, AccessDeniedError. */
+export function authorize(scope: RequestScope, request: SentRequest, rule: AccessRule): User | Promise<User> {
+  const { authorization } = request.headers;
+  const isOpen = !needsIdentity(rule);
+  if (isOpen && authorization === undefined && request.gatewayClaims === undefined) return anonymous;
+  return authenticated(scope, { authorization, gatewayClaims: request.gatewayClaims }, rule, isOpen);
+}
+
+async function authenticated(scope: RequestScope, credentials: Credentials, rule: AccessRule, isOpen: boolean): Promise<User> {
+  let identification: Identification;
+  try {
+    identification = await scope.runtime.authenticator.authenticate(credentials);
+  } catch (error) {
+    if (!isOpen) throw error;
+    // An open route does not need to know who calls: it does not fail with what would tell.
+    scope.log.warn("identity.unavailable", describeError(error, { requestId: "", environment: "production" }).log.data);
+    return anonymous;
+  }
+  if (identification.user === undefined) {
+    if (isOpen) return anonymous;
+    throw new FrameworkError("unauthenticated", identification.problem ?? "Authentication required", {
+      headers: { "www-authenticate": "Bearer" },
+    });
+  }
+  if (!allows(rule, identification.user)) {
+    identify(scope, identification.user); // so that the refusal's line says whose it was
+    throw new AccessDeniedError(describeRule(rule));
+  }
+  return identification.user;
+}
+
+/** Adds headers; `vary` is joined with what the response varies on already. */
+function addHeaders(headers: Record<string, string>, added: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(added)) {
+    const present = headers[name];
+    headers[name] = name === "vary" && present !== undefined ? `${present}, ${value}` : value;
+  }
+}
+
+/** The path as a message shows it: bounded, and free of anything that could end a line. */
+function shownPath(path: string): string {
+  return path.replaceAll(/[^\x21-\x7e]/g, "?").slice(0, 200);
+}

@@ -1,0 +1,101 @@
+import { describeError } from "../errors/describe.ts";
+import { isPermanent } from "../errors/permanent-error.ts";
+import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { readMessage } from "../events/read-message.ts";
+import type { Runtime } from "../server/runtime.ts";
+import type { Adapters } from "./adapters.ts";
+import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
+
+/** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
+const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
+
+/** What becomes of a message. */
+export type Processed =
+  /** It is to be acknowledged. */
+  | { readonly kind: "done" }
+  /** It was handed back, and comes again after so long. */
+  | { readonly kind: "later"; readonly afterMs: number }
+  /** It lies in the dead-letter queue, and one line says why. */
+  | { readonly kind: "buried" };
+
+/** Does what a message asks for, and says what becomes of the message. Never throws. */
+export async function processMessage(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  message: QueueMessage,
+  options: ConsumeOptions = {},
+): Promise<Processed> {
+  const outcome = await consume(runtime, adapters, queue, message, options);
+  if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
+  if (outcome.kind === "handed-back") {
+    return handBack(runtime, queue, message, outcome.afterMs);
+  }
+  return fail(runtime, queue, message, outcome.error);
+}
+
+async function consume(
+  runtime: Runtime,
+  adapters: Adapters,
+  queue: MessageQueue,
+  { id, body }: QueueMessage,
+  options: ConsumeOptions,
+): Promise<Consumed> {
+  try {
+    const read = readMessage(body);
+    await (await runtime.messages()).admit(read, queue, id);
+    return await ("job" in read
+      ? runJob(runtime, adapters, read.job, options)
+      : consumeEvent(runtime, adapters, read.event, options));
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+}
+
+/** What failed comes again after a while, longer each time; what has come too often, or can never be done, is buried. */
+async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage, error: unknown): Promise<Processed> {
+  const { message: reason } = describeError(error, { requestId: "", environment: runtime.environment }).log.data;
+  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason };
+  try {
+    const most = await queue.maxReceives();
+    const isLast = most !== undefined && message.receives >= most;
+    if ((isLast || isPermanent(error)) && (await queue.bury(message))) {
+      runtime.log.error("queue.dead_lettered", { ...facts, ...idsOf(message.body) });
+      return { kind: "buried" };
+    }
+  } catch (failure) {
+    runtime.log.error("queue.bury_failed", { ...facts, failure: String(failure) });
+  }
+  // Safe: the index is one of the list.
+  const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
+  runtime.log.warn("queue.retry", { ...facts, afterMs });
+  return handBack(runtime, queue, message, afterMs);
+}
+
+/** Hands a message back; where that fails it comes again by itself, once nobody keeps it hidden. */
+async function handBack(
+  runtime: Runtime,
+  queue: MessageQueue,
+  { id, receipt }: QueueMessage,
+  afterMs: number,
+): Promise<Processed> {
+  try {
+    await queue.hide(receipt, afterMs);
+  } catch (error) {
+    runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
+  }
+  return { kind: "later", afterMs };
+}
+
+/** The IDs of what a message holds, in so far as it can be read. */
+function idsOf(body: string): Record<string, string> {
+  try {
+    const read = readMessage(body);
+    const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;
+    const own =
+      "job" in read ? { job: read.job.name, jobId: read.job.jobId } : { event: read.event.type, eventId: read.event.eventId };
+    return { origRequestId, causedBy, tenantId, ...own };
+  } catch {
+    return {};
+  }
+}

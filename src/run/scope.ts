@@ -1,0 +1,118 @@
+import { type AmbientContext, type AmbientStore, runWithStore } from "../context/ambient.ts";
+import { parseTrace } from "../context/trace.ts";
+import { anonymous, type User } from "../identity/user.ts";
+import type { Logger } from "../log/logger.ts";
+import type { Runtime } from "../server/runtime.ts";
+import { adoptRequestId } from "./request-id.ts";
+
+/** One request on its way through: its ambient store, and what is known of it so far. */
+export interface RequestScope extends AmbientStore {
+  readonly runtime: Runtime;
+  readonly requestId: string;
+  /** Aborts when the caller is gone, or the time is over. */
+  readonly signal: AbortSignal | undefined;
+  /** What the handler, and the ambient context, have as their signal: the caller's, or that of a run that callers share. */
+  runSignal: AbortSignal | undefined;
+  /** When the process will be gone, in milliseconds since the epoch. */
+  readonly deadlineMs: number | undefined;
+  /** As they were received: names in lower case, none inherited. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Whether middlewares of the application stand between the host and the handler. */
+  hasMiddlewares: boolean;
+  /** The full name of the handler that answers, once it is known. */
+  handler: string | undefined;
+  /** Whose request it is, once that is known. */
+  user: User;
+  /** Carries `requestId`, and `handler`, `tenantId` and `userId` once they are known. */
+  readonly log: Logger;
+}
+
+/** What a scope is opened with. */
+export interface ScopeFacts {
+  /** Names in lower case, none inherited. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
+  readonly deadlineMs?: number | undefined;
+}
+
+/**
+ * Opens the scope of a request: adopts or makes its ID (specification 4.4) and runs `work`
+ * with the ambient context.
+ */
+export function runInScope<Result>(
+  runtime: Runtime,
+  { headers, signal, deadlineMs }: ScopeFacts,
+  work: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
+  const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
+  const scope = new Scope(runtime, requestId, headers, signal, deadlineMs);
+  if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
+  return runWithStore(scope, () => work(scope));
+}
+
+/** Records which handler answers the request. */
+export function nameHandler(scope: RequestScope, handler: string): void {
+  scope.handler = handler;
+}
+
+/** Records who calls, in the ambient context and in the log. */
+export function identify(scope: RequestScope, user: User): void {
+  scope.user = user;
+}
+
+/** Records the signal that the handler runs under: where callers share a run, it aborts when the last of them is gone. */
+export function runUnder(scope: RequestScope, signal: AbortSignal | undefined): void {
+  scope.runSignal = signal;
+}
+
+/** Most requests ask neither for the ambient context nor for the scope's own log: both are made when they are asked for. */
+class Scope implements RequestScope {
+  readonly runtime: Runtime;
+  readonly requestId: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal | undefined;
+  runSignal: AbortSignal | undefined;
+  readonly deadlineMs: number | undefined;
+  hasMiddlewares = false;
+  handler: string | undefined = undefined;
+  user = anonymous;
+  #context: { readonly of: User; readonly made: AmbientContext } | undefined = undefined;
+
+  constructor(
+    runtime: Runtime,
+    requestId: string,
+    headers: ScopeFacts["headers"],
+    signal: AbortSignal | undefined,
+    deadlineMs: number | undefined,
+  ) {
+    this.runtime = runtime;
+    this.requestId = requestId;
+    this.headers = headers;
+    this.signal = signal;
+    this.runSignal = signal;
+    this.deadlineMs = deadlineMs;
+  }
+
+  get context(): AmbientContext {
+    const known = this.#context;
+    if (known?.of === this.user && known.made.signal === this.runSignal) return known.made;
+    const made = this.#makeContext();
+    this.#context = { of: this.user, made };
+    return made;
+  }
+
+  get log(): Logger {
+    const { requestId, handler, user } = this;
+    return this.runtime.log.child({ requestId, handler, tenantId: user.tenantId, userId: user.id });
+  }
+
+  get tableName(): (name: string) => string {
+    return this.runtime.tableName;
+  }
+
+  #makeContext(): AmbientContext {
+    const { requestId, user, runSignal: signal } = this;
+    const trace = parseTrace(this.headers, this.runtime.variables);
+    return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal, trace });
+  }
+}

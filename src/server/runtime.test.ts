@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
+import { environmentOf } from "../process/environment.ts";
+import { createRuntime } from "./runtime.ts";
+import { buildServer } from "./server.ts";
+
+const adapters = (closed: string[] = []) => ({
+  ...unusedAdapters,
+  close: async () => void closed.push("closed"),
+});
+
+test("only the exact names development and test are not production", () => {
+  expect(environmentOf({ NODE_ENV: "development" })).toBe("development");
+  expect(environmentOf({ NODE_ENV: "test" })).toBe("test");
+  for (const NODE_ENV of [undefined, "", "Development", "dev", "staging"]) expect(environmentOf({ NODE_ENV })).toBe("production");
+});
+
+test("adapters are opened once, an opening that failed is tried again, and closing closes them", async () => {
+  const closed: string[] = [];
+  let attempts = 0;
+  const runtime = createRuntime(buildServer({ features: [] }), {
+    variables: {},
+    openAdapters: async () => {
+      if (++attempts === 1) throw new Error("not yet");
+      return adapters(closed);
+    },
+  });
+
+  await runtime.close();
+  await expect(runtime.adapters()).rejects.toThrow("not yet");
+  const [first, second] = await Promise.all([runtime.adapters(), runtime.adapters()]);
+  expect(first).toBe(second);
+  expect(runtime.adapters()).toBe(first);
+  expect(attempts).toBe(2);
+  await runtime.close();
+  expect(closed).toEqual(["closed"]);
+});
+
+test("a table's name is its variable's, else prefix and name", () => {
+  const runtime = createRuntime(buildServer({ features: [], dynamodb: { prefix: "p" } }), {
+    variables: { KEELSON_TABLE_MY_FILES: "elsewhere" },
+    openAdapters: async () => adapters(),
+  });
+
+  expect(runtime.tableName("my-files")).toBe("elsewhere");
+  expect([runtime.tableName("other"), runtime.tableName("other")]).toEqual(["p-other", "p-other"]);
+});
+
+test("tokens are verified by the server's own auth, else KEELSON_AUTH_SECRET, else the development secret, else not at all", () => {
+  const verifies = (options: object, variables: Record<string, string>, developmentSecret?: string) =>
+    createRuntime(buildServer({ features: [], ...options }), {
+      variables,
+      openAdapters: async () => adapters(),
+      ...(developmentSecret === undefined ? {} : { developmentSecret }),
+    }).verifiesTokens;
+  const secret = "s".repeat(32);
+
+  expect(verifies({ auth: { secret } }, {})).toBe(true);
+  expect(verifies({}, { KEELSON_AUTH_SECRET: secret })).toBe(true);
+  expect(verifies({}, {}, secret)).toBe(true);
+  expect(verifies({}, {})).toBe(false);
+  expect(() => verifies({}, { KEELSON_AUTH_SECRET: "short" })).toThrow(/^KEELSON_AUTH_SECRET: .*32/);
+});
+
+test("a server in production does not start where deduplication is switched off from outside", () => {
+  const variables = { POWERTOOLS_IDEMPOTENCY_DISABLED: "true" };
+  const start = (environment: "production" | "test") =>
+    createRuntime(buildServer({ features: [], environment }), { variables, openAdapters: async () => adapters() });
+  expect(() => start("production")).toThrow("POWERTOOLS_IDEMPOTENCY_DISABLED is set");
+  expect(() => start("test")).not.toThrow();
+});
+
+test("a server whose messages need a key ring does not start without one, wherever it runs", async () => {
+  const closed: string[] = [];
+  const start = (proof: "off" | "require", variables: Record<string, string>) =>
+    createRuntime(buildServer({ features: [], environment: "development", messages: { proof } }), {
+      variables,
+      developmentSecret: "s".repeat(32),
+      openAdapters: async () => adapters(closed),
+    }).adapters();
+  await expect(start("require", {})).resolves.toBeDefined();
+  // In Lambda no ring is made from what is there for development.
+  await expect(start("require", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).rejects.toMatchObject({
+    problems: [{ key: "messages.proof", rule: "proof-key-ring" }],
+  });
+  await expect(start("off", { AWS_LAMBDA_FUNCTION_NAME: "queue" })).resolves.toBeDefined();
+  expect(closed).toEqual(["closed"]);
+});

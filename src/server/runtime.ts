@@ -1,0 +1,297 @@
+import type { ParameterReader } from "../aws/ssm.ts";
+import { cacheSettings } from "../config/cache-options.ts";
+import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
+import { keyPlaces } from "../config/key-places.ts";
+import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
+import { createRowCipher, type RowCipher } from "../config/row-value.ts";
+import { createSecrets, type Secrets } from "../config/secrets.ts";
+import { type Clock, systemClock } from "../context/clock.ts";
+import { kept } from "../context/kept.ts";
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
+import { proofProblems } from "../declare/message-proof.ts";
+import { routed } from "../declare/routes.ts";
+import { configTable, physicalTableName } from "../declare/table.ts";
+import { builtInChannels } from "../delivery/built-in-channels.ts";
+import { createDeliveryJob } from "../delivery/delivery-job.ts";
+import { BootError } from "../errors/boot.ts";
+import { describeError } from "../errors/describe.ts";
+import type { MessageGuard } from "../events/message-guard.ts";
+import { createOutbox, type Outbox } from "../events/outbox.ts";
+import { createRouteTable, type RouteTable } from "../http/route-table.ts";
+import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
+import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
+import type { PowertoolsThreshold } from "../log/load-powertools.ts";
+import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
+import type { ClaimSchedule, Claims } from "../once/claims.ts";
+import type { Once } from "../once/once.ts";
+import { openedClaims } from "../once/opened-claims.ts";
+import { loadedClaims, openedOnce } from "../once/opened-once.ts";
+import type { Environment, Variables } from "../process/environment.ts";
+import type { LifecycleState } from "../process/lifecycle.ts";
+import { clientLogHandler } from "../routes/client-log.ts";
+import { healthHandlers } from "../routes/health.ts";
+import type { Adapters } from "../run/adapters.ts";
+import type { Consuming } from "../run/consuming.ts";
+import { createRequestIds } from "../run/request-id.ts";
+import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
+import { type Server, type ServerInternals, serverInternals } from "./server.ts";
+
+/** How long a repeat waits for its twin in flight. */
+const defaultWaitMs = 10_000;
+
+/** What a host brings to a server. */
+export interface RuntimeOptions {
+  readonly variables: Variables;
+  readonly openAdapters: (runtime: Runtime) => Promise<Adapters>;
+  readonly clock?: Clock;
+  /** Renews the leases of claims, where they are to go by a clock that a test moves. Default: the timers of this process. */
+  readonly schedule?: ClaimSchedule;
+  /** Where log lines go. Default: stdout. */
+  readonly write?: (line: string) => void;
+  /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
+  readonly powertools?: PowertoolsThreshold | undefined;
+  /** Signs and verifies tokens, and makes the key ring, where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
+  readonly developmentSecret?: string;
+  /** Takes the place of the server's own `auth`, for tests. */
+  readonly auth?: AuthOptions;
+  /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
+  readonly isFrozenBetweenEvents?: boolean;
+}
+
+/** A server bound to its adapters: what requests run on. */
+export interface Runtime {
+  readonly server: ServerInternals;
+  readonly environment: Environment;
+  readonly variables: Variables;
+  readonly clock: Clock;
+  readonly log: ServerLogger;
+  readonly routes: RouteTable<HandlerDeclaration>;
+  /** Knows the app-boot overrides of SSM once the adapters are open. */
+  readonly resolver: ConfigResolver;
+  /** Configuration rows behind the cache. */
+  readonly configRows: CachedRows;
+  /** Seals and opens with the key ring, which is known once the adapters are open. */
+  readonly secrets: Secrets;
+  /** Opens and seals the rows of encrypted keys; knows the key ring once the adapters are open. */
+  readonly cipher: RowCipher;
+  readonly authenticator: Authenticator;
+  /** Whether anything can verify a token. */
+  readonly verifiesTokens: boolean;
+  readonly tableName: (name: string) => string;
+  readonly newRequestId: () => string;
+  /** What runs writes, loaded with the first: a cold start that answers a query does not wait for it. */
+  readonly writes: () => Promise<typeof import("../run/perform-write.ts")>;
+  /** Does writes once. */
+  readonly once: Once;
+  /** Claims events and jobs. */
+  readonly claims: Claims;
+  /** Dispatches events. */
+  readonly outbox: Outbox;
+  /** What this process is at, of events and jobs, by their claims. */
+  readonly consuming: Map<string, Consuming>;
+  /** Signs messages, and says which are taken; loaded with the first. */
+  readonly messages: () => Promise<MessageGuard>;
+  /** The channels of deliveries, those that every server has among them. */
+  readonly channels: ReadonlyMap<string, ChannelDeclaration>;
+  /** The job that sends deliveries. */
+  readonly deliveryJob: JobDeclaration;
+  /** What `/health/ready` reports; the container moves it on. */
+  readonly lifecycle: {
+    readonly state: LifecycleState;
+    readonly draining: AbortSignal;
+    /** Readiness fails from now on, and responses close their connections. */
+    drain(): void;
+    /** Says where the process is. */
+    enter(state: LifecycleState): void;
+  };
+  /**
+   * The adapters: a promise until they are open and the overrides of SSM are loaded, then
+   * themselves. A failed opening is tried again, after a pause where SSM was the reason.
+   */
+  adapters(): Adapters | Promise<Adapters>;
+  /** Closes the adapters, where they were opened. */
+  close(): Promise<void>;
+}
+
+/** Binds a server to what a host brings. */
+export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
+  const state = serverInternals(server);
+  const { variables, clock = systemClock } = options;
+  const prefix = state.options.dynamodb?.prefix ?? "keelson";
+  const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
+  const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
+  if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
+  if (state.environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
+    throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production");
+  }
+  const names = new Map<string, string>();
+  const lifecycle = createLifecycle();
+  // In production, and in Lambda, nothing is sealed with what is made for development.
+  const isLocal = state.environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
+  const { keyRing } = state.options;
+  const secrets = createSecrets({
+    load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter),
+    clock,
+    onFailure: (error) => {
+      const { data } = describeError(error, { requestId: "", environment: state.environment }).log;
+      runtime.log.error("config.key_ring_failed", data);
+    },
+  });
+  let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
+  let opened: Adapters | undefined;
+  let opening: Promise<Adapters> | undefined;
+  let routes: Runtime["routes"] | undefined;
+
+  const log = createServerLogger({
+    ...state.options.log,
+    environment: state.environment,
+    env: variables,
+    clock,
+    powertoolsThreshold: options.powertools,
+    ...(options.write === undefined ? {} : { write: options.write }),
+  });
+  const claimStore = openedClaims(async () => (await runtime.adapters()).claims);
+  const claiming = { store: claimStore, clock, ...(options.schedule === undefined ? {} : { schedule: options.schedule }) };
+  const claims = loadedClaims(claiming);
+  const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
+  const runtime: Runtime = {
+    server: state,
+    environment: state.environment,
+    variables,
+    clock,
+    log,
+    // A function of one handler never asks for them.
+    get routes() {
+      routes ??= createRouteTable(routed(allHandlers()));
+      return routes;
+    },
+    get resolver() {
+      return resolver;
+    },
+    configRows: createCachedRows({
+      ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
+      reader: { read: async (...parameters) => (await runtime.adapters()).configRows.read(...parameters) },
+      places: keyPlaces(state.registry.configKeys.values()),
+      clock,
+    }),
+    secrets,
+    cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), { bindVersion: keyRing?.bindVersion }),
+    authenticator: createAuthenticator({ auth, clock }),
+    verifiesTokens: auth !== undefined,
+    tableName: (name) => {
+      const known = names.get(name);
+      if (known !== undefined) return known;
+      const physical = physicalTableName(name, prefix, variables);
+      names.set(name, physical);
+      return physical;
+    },
+    newRequestId: createRequestIds(clock),
+    writes: kept(() => import("../run/perform-write.ts")),
+    once: openedOnce({
+      ...claiming,
+      waitMs: state.options.once?.waitMs ?? defaultWaitMs,
+      draining: lifecycle.draining,
+    }),
+    claims,
+    outbox: createOutbox({
+      store: async () => (await runtime.adapters()).outbox,
+      bus: async () => (await (await runtime.adapters()).messaging()).bus,
+      claims,
+      clock,
+      log,
+    }),
+    messages: kept(async () =>
+      (await import("../events/message-guard.ts")).createMessageGuard({ options: state.options, secrets, clock, log }),
+    ),
+    consuming: new Map(),
+    channels,
+    deliveryJob: createDeliveryJob(channels),
+    lifecycle,
+    adapters: () => {
+      if (opened !== undefined) return opened;
+      opening ??= open().then(
+        (adapters) => {
+          opened = adapters;
+          return adapters;
+        },
+        (error: unknown) => {
+          opening = undefined;
+          throw error;
+        },
+      );
+      return opening;
+    },
+    close: async () => {
+      if (opening === undefined) return;
+      const adapters = await opening;
+      opened = undefined;
+      opening = undefined;
+      await adapters.close();
+    },
+  };
+  const open = async () => {
+    bootParameters.assertDue();
+    const adapters = await options.openAdapters(runtime);
+    try {
+      const askedMs = clock.now();
+      const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
+      resolver = createConfigResolver({ appOverrides: overrides });
+      state.resolver = resolver;
+      const problems = proofProblems(state.options, ring !== undefined);
+      if (problems.length > 0) throw new BootError(problems);
+      secrets.begin(ring, askedMs);
+      if (ring === undefined) warnOfSecrets();
+    } catch (error) {
+      await adapters.close();
+      throw error;
+    }
+    return adapters;
+  };
+  const loadKeyRing = async (parameter: string) => {
+    const { parameters } = await runtime.adapters();
+    // Safe: a server that names a key ring has a reader of parameters.
+    const read = await readKeyRing(parameters as ParameterReader, parameter, isLocal ? secret : undefined);
+    if ("problem" in read) throw new BootError([read.problem]);
+    return read.keyRing;
+  };
+  const warnOfSecrets = () => {
+    const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
+    if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
+  };
+  state.ready = async () => void (await runtime.adapters());
+  const allHandlers = () => [
+    ...state.registry.handlers.values(),
+    ...healthHandlers(runtime),
+    clientLogHandler(runtime),
+    ...state.builtIns(runtime),
+  ];
+  return runtime;
+}
+
+function createLifecycle(): Runtime["lifecycle"] {
+  const controller = new AbortController();
+  // A Lambda function has no life of its own: it runs for as long as it is asked.
+  let state: LifecycleState = "running";
+  return {
+    get state() {
+      return state === "running" && controller.signal.aborted ? "draining" : state;
+    },
+    draining: controller.signal,
+    drain: () => controller.abort(),
+    enter: (entered) => {
+      state = entered;
+    },
+  };
+}
+
+/**
+ * Checks what the environment brought; `auth` of `buildServer` was checked at boot.
+ *
+ * @throws Error naming the variable; the secret is never in it.
+ */
+function requireSoundSecret(auth: AuthOptions): void {
+  const [problem] = authProblems(auth);
+  if (problem !== undefined) throw new Error(`KEELSON_AUTH_SECRET: ${problem.message}; ${problem.fix}`);
+}

@@ -1,0 +1,186 @@
+import { appOverrideProblems } from "../config/overrides.ts";
+import type { ConfigResolver } from "../config/resolver.ts";
+import { configKeyProblems } from "../config/validators.ts";
+import type { Awaitable, HandlerDeclaration } from "../declare/handler.ts";
+import { proofProblems } from "../declare/message-proof.ts";
+import { optionProblems, type ServerOptions } from "../declare/options.ts";
+import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
+import { type RoutedHandler, routed } from "../declare/routes.ts";
+import { BootError } from "../errors/boot.ts";
+import type { CorsOptions } from "../http/cors.ts";
+import { conflicts } from "../http/route-conflicts.ts";
+import { type Environment, environmentOf } from "../process/environment.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Releases a resource at shutdown. */
+export type Closer = () => Awaitable<void>;
+
+/** Tells whether a resource is ready: `false`, or a throw, says that it is not. */
+export type ReadyCheck = () => unknown;
+
+const internals = Symbol.for("keelson.server");
+
+/** A server: features and options, validated. It holds no connection; a host brings them. */
+export interface Server {
+  /** What the features declare. */
+  readonly registry: Registry;
+  /**
+   * Resolves once the server can take requests: the adapters are open and the overrides of SSM and the
+   * key ring are loaded. Hosts await it; tests and Lambda modules may, once there is a host.
+   *
+   * @throws FrameworkError `config_unavailable` (503) where SSM cannot be read or holds what is not
+   * valid, and Error where the server names a path or a key ring of SSM and no host has been made for it.
+   */
+  ready(): Promise<void>;
+  /**
+   * The resolver with the app-boot overrides that are in force, those of SSM among them; `createConfigResolver` knows only
+   * those it is given (specification 2.2).
+   *
+   * @throws Error, from its functions, before `ready()`: the overrides are not loaded yet.
+   * @example
+   * const { value, source } = await server.resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
+   */
+  readonly resolver: Pick<ConfigResolver, "getWithSource" | "override">;
+  /**
+   * Names what to close at shutdown, in reverse order of registration.
+   *
+   * @throws Error after a host has started.
+   */
+  onClose(name: string, close: Closer): void;
+  /**
+   * Names a check that `/health/ready` runs.
+   *
+   * @throws Error after a host has started.
+   */
+  onReadyCheck(name: string, check: ReadyCheck): void;
+  /** @internal */
+  readonly [internals]: ServerInternals;
+}
+
+/** What hosts know of a server beyond its public members. */
+export interface ServerInternals {
+  readonly options: ServerOptions;
+  readonly environment: Environment;
+  readonly registry: Registry;
+  readonly closers: Map<string, Closer>;
+  readonly checks: Map<string, ReadyCheck>;
+  /** The handlers that every server has beside those of its features. */
+  readonly builtIns: BuiltIns;
+  /** Set by the first host that starts. */
+  started: boolean;
+  /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
+  runtime: Runtime | undefined;
+  /** Gets the runtime ready that was bound last. */
+  ready: (() => Promise<void>) | undefined;
+  /** Of the runtime that was opened last: it knows the overrides of SSM. */
+  resolver: ConfigResolver | undefined;
+}
+
+/** Makes the handlers that a server has beside those of its features, once it is bound. */
+export type BuiltIns = (runtime: Runtime) => readonly HandlerDeclaration[];
+
+/**
+ * Builds a server from features and options, as the package's `buildServer` does, with the
+ * built-in handlers that it is given: those of folders that stand above this one.
+ *
+ * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
+ */
+export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => []): Server {
+  const registry = createRegistry(options?.features);
+  const environment = options?.environment ?? environmentOf(process.env);
+  const problems = [
+    ...optionProblems(options),
+    ...registry.problems,
+    ...messageProblems(registry),
+    ...secretProblems(registry, options),
+    // Elsewhere a ring is made from the development secret.
+    ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
+    ...[...registry.configKeys.values()].flatMap(configKeyProblems),
+    ...appOverrideProblems(registry, options?.config ?? {}),
+    ...routeConflicts(routed(registry.handlers.values())),
+  ];
+  if (registry.features.some(({ name }) => name === "keelson")) {
+    problems.push(serverProblem("keelson", "feature-reserved", "a feature is called keelson", "choose another name"));
+  }
+  if (problems.length > 0) throw new BootError(problems);
+
+  const state: ServerInternals = {
+    // What was validated stays as it was: a host may bind much later.
+    options: Object.freeze({
+      ...options,
+      ...(options.config === undefined ? {} : { config: Object.freeze({ ...options.config }) }),
+      ...(options.cors === undefined ? {} : { cors: frozenCors(options.cors) }),
+    }),
+    environment,
+    registry,
+    closers: new Map(),
+    checks: new Map(),
+    builtIns,
+    started: false,
+    runtime: undefined,
+    ready: undefined,
+    resolver: undefined,
+  };
+  const resolver = (): ConfigResolver => {
+    if (state.resolver !== undefined) return state.resolver;
+    throw new Error(
+      "server.resolver: the overrides are not loaded; make a host, and await server.ready() or use it in a handler",
+    );
+  };
+  const register = <Item>(what: string, items: Map<string, Item>, name: string, item: Item) => {
+    if (state.started)
+      throw new Error(`${what}("${name}"): a host has started already; register before runContainer or the first event`);
+    if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
+    items.set(name, item);
+  };
+  return Object.freeze({
+    registry,
+    ready: async () => {
+      if (state.ready !== undefined) return state.ready();
+      if (options.ssm !== undefined || options.keyRing !== undefined) {
+        throw new Error("ready(): no host says where SSM is; make it first, with lambdaHttp, lambdaHandler or runContainer");
+      }
+    },
+    resolver: Object.freeze<Server["resolver"]>({
+      getWithSource: async (...given) => resolver().getWithSource(...given),
+      override: (id) => resolver().override(id),
+    }),
+    onClose: (name: string, close: Closer) => register("onClose", state.closers, name, close),
+    onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", state.checks, name, check),
+    [internals]: state,
+  });
+}
+
+/**
+ * The internals of a server, for hosts.
+ *
+ * @throws TypeError for something that `buildServer` did not make.
+ */
+export function serverInternals(server: Server): ServerInternals {
+  const state = (server as Partial<Server> | undefined)?.[internals];
+  if (state === undefined) throw new TypeError("this is not a server; pass what buildServer returns");
+  return state;
+}
+
+function secretProblems({ configKeys }: Registry, options: ServerOptions) {
+  const id = options?.delivery?.webhook?.secret?.id;
+  if (typeof id !== "string" || configKeys.get(id)?.definition?.type === "text") return [];
+  const message = `${JSON.stringify(id)} is not a text key of this server`;
+  return [
+    serverProblem("delivery.webhook.secret", "secret-key", message, "pass the handle of a text key of one of its features"),
+  ];
+}
+
+function frozenCors(cors: CorsOptions): CorsOptions {
+  return Object.freeze({ ...cors, origins: cors.origins === "*" ? "*" : Object.freeze([...cors.origins]) });
+}
+
+function routeConflicts(routes: readonly RoutedHandler[]) {
+  return conflicts(routes).map(({ first, second }) => ({
+    feature: second.target.feature,
+    key: second.target.name,
+    rule: "route-conflict",
+    message: `route ${second.target.route} answers the same requests as ${first.target.route} of ${first.target.name}`,
+    fix: "change one of the two routes",
+  }));
+}
