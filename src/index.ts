@@ -1,4 +1,3 @@
-export { buildServer } from "./build-server.ts";
 export type { ConfigSource } from "./config/cascade.ts";
 export {
   type ConfigWriteResult,
@@ -34,13 +33,14 @@ export { type AmbientContext, currentContext } from "./context/ambient.ts";
 export * from "./context/names.ts";
 export type { CommitItem, Database, DeliveryAccessor, PipelineContext, RequestView } from "./context/pipeline-context.ts";
 export type { Trace } from "./context/trace.ts";
+export type { Closer, ReadyCheck } from "./declare/declared-server.ts";
+export type { DeliveryOptions, WebhookOptions } from "./declare/delivery-options.ts";
 export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./declare/feature.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
 export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
-export type { MessageProof, ServerOptions } from "./declare/options.ts";
+export type { ServerOptions } from "./declare/options.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { TableHandle } from "./declare/table.ts";
-export type { DeliveryOptions, WebhookOptions } from "./delivery/built-in-channels.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
 export { CommitConditionError } from "./errors/commit-condition-error.ts";
@@ -57,6 +57,7 @@ export {
 export { PermanentError } from "./errors/permanent-error.ts";
 export type { Cause } from "./events/cause.ts";
 export type { SharedEvent } from "./events/envelope.ts";
+export type { MessageProof } from "./events/proof.ts";
 export type { CorsOptions } from "./http/cors.ts";
 export type { BodyKind } from "./http/message.ts";
 export { type Reply, type ReplyCookie, type ReplyOptions, reply } from "./http/reply.ts";
@@ -66,4 +67,4 @@ export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
 export type { OnceBy } from "./once/once-by.ts";
 export type { Environment } from "./process/environment.ts";
-export type { Closer, ReadyCheck, Server } from "./server/server.ts";
+export { buildServer, type Server } from "./server/server.ts";

@@ -1,6 +1,6 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
+import type { Registry } from "../declare/registry.ts";
 import { access } from "../identity/access.ts";
-import type { Runtime } from "../server/runtime.ts";
 import type { configActions } from "./config-actions.ts";
 import type { ConfigInput } from "./config-input.ts";
 
@@ -8,8 +8,7 @@ import type { ConfigInput } from "./config-input.ts";
  * The operators' API: the configuration keys of a server over HTTP. Every route takes a signed-in
  * caller; the rules of each key decide the rest. What they do is loaded with the first call.
  */
-export function configHandlers(runtime: Runtime): readonly HandlerDeclaration[] {
-  const { configKeys } = runtime.server.registry;
+export function configHandlers({ configKeys }: Registry): readonly HandlerDeclaration[] {
   const declare = (action: keyof typeof configActions, route: string): HandlerDeclaration => ({
     kind: route.startsWith("GET ") ? "query" : "write",
     feature: "keelson",

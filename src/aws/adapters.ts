@@ -1,7 +1,7 @@
 import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";

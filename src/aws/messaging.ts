@@ -3,7 +3,7 @@ import type { SQSClient } from "@aws-sdk/client-sqs";
 import type { Database } from "../context/pipeline-context.ts";
 import type { Variables } from "../process/environment.ts";
 import type { Messaging } from "../run/adapters.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
 import { queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";

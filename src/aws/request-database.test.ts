@@ -2,7 +2,8 @@ import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import type { Database } from "../context/pipeline-context.ts";
-import { type DatabaseRequest, requestDatabases } from "./request-database.ts";
+import type { DatabaseRequest } from "../run/adapters.ts";
+import { requestDatabases } from "./request-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { pk: "a" } });
 

@@ -2,13 +2,7 @@ import { type OperatorDatabase, type OperatorSession, operatorSession } from "..
 import { type ConfigDatabase, configSession } from "../config/resolver.ts";
 import type { RowOwner } from "../config/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
-
-/** The request that a database belongs to. */
-export interface DatabaseRequest {
-  readonly signal: AbortSignal | undefined;
-  /** Opens a configuration session on behalf of `owner`. */
-  sessionFor(owner: RowOwner): OperatorSession;
-}
+import type { DatabaseRequest } from "../run/adapters.ts";
 
 const ownRequest = Symbol("request");
 

@@ -10,7 +10,7 @@ import { stubAws } from "../../test/support/stub-aws.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 import type { Messaging } from "../run/adapters.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type MessagingOptions, messagingNames, openMessaging } from "./messaging.ts";
 import { queueMessage, sqsQueue } from "./sqs-queue.ts";
 

@@ -2,7 +2,8 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
-import { openParameters, type ParameterReader } from "./ssm.ts";
+import type { ParameterReader } from "../run/adapters.ts";
+import { openParameters } from "./ssm.ts";
 
 const opened: (Server | ParameterReader)[] = [];
 afterEach(() => {

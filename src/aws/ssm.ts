@@ -1,17 +1,7 @@
-import type { Parameter, SSMClient } from "@aws-sdk/client-ssm";
+import type { Parameter } from "@aws-sdk/client-ssm";
 import type { ConfigParameter } from "../config/parameters.ts";
+import type { ParameterReader } from "../run/adapters.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
-
-/** Reads parameters; every page, decrypted. */
-export interface ParameterReader {
-  /** @throws Error where SSM fails after the SDK's retries, or has not answered in time. */
-  read(path: string): Promise<readonly ConfigParameter[]>;
-  /** One parameter, decrypted; `undefined` where there is none of that name. @throws as `read`. */
-  get(name: string): Promise<ConfigParameter | undefined>;
-  /** For whoever watches the calls. */
-  readonly middlewareStack: SSMClient["middlewareStack"];
-  close(): void;
-}
 
 /** How parameters are read. */
 export interface SsmOptions extends ClientOptions {

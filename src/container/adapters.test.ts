@@ -5,7 +5,7 @@ import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../declare/feature.ts";
 import { startEmbeddedStack } from "../embedded/index.ts";
-import { createRuntime, type RuntimeOptions } from "../server/runtime.ts";
+import { createRuntime, type RuntimeOptions } from "../server/create-runtime.ts";
 import { buildServer, type Server } from "../server/server.ts";
 import { bindAdapters, tableMode } from "./adapters.ts";
 

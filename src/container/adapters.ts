@@ -4,7 +4,8 @@ import { usesMessages } from "../declare/registry.ts";
 import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import type { Adapters } from "../run/adapters.ts";
-import type { Runtime, RuntimeOptions } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
+import type { RuntimeOptions } from "../server/create-runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 
 /** What a container's runtime is bound to. */

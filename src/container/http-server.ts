@@ -15,8 +15,8 @@ import { emptyHeaders } from "../http/header-map.ts";
 import { bufferLimit } from "../http/limits.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { fail, finish, recognize, serve } from "../run/pipeline.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope } from "../run/scope.ts";
-import type { Runtime } from "../server/runtime.ts";
 import { type ByteBudget, createByteBudget, holdBytes } from "./byte-budget.ts";
 import {
   bytesRead,

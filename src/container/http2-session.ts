@@ -6,7 +6,7 @@ import type { PipelineError } from "../errors/errors.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { serve } from "../run/pipeline.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";

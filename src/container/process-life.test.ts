@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRuntime } from "../server/runtime.ts";
+import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
 import { beginLife } from "./process-life.ts";
 

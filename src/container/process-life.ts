@@ -10,8 +10,8 @@ import {
   step,
 } from "../process/lifecycle.ts";
 import type { ShutdownTimes } from "../process/times.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { closeResources } from "../server/close-resources.ts";
-import type { Runtime } from "../server/runtime.ts";
 import { closeListener } from "./close-listener.ts";
 import { mostNamed, type UnderWay } from "./connections.ts";
 import type { ContainerServer } from "./http-server.ts";

@@ -3,7 +3,7 @@ import { queueMessage, visibilitySeconds } from "../aws/sqs-queue.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
 import { processMessage } from "../run/process-message.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { pause } from "./pause.ts";
 
 /** Works on a queue until it is stopped. */

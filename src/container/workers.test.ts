@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature, type Feature } from "../declare/feature.ts";
-import { createRuntime, type Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
+import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
 import { openChecked } from "./adapters.ts";

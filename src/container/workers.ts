@@ -1,5 +1,5 @@
 import { usesMessages } from "../declare/registry.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { pause } from "./pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
 

@@ -1,6 +1,6 @@
 import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
-import type { DeliveryOptions } from "../delivery/built-in-channels.ts";
 import type { BootProblem } from "../errors/boot.ts";
+import type { MessageProof } from "../events/proof.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type Limits, limitChecks, limitProblems } from "../http/limits.ts";
 import { type AuthOptions, authProblems, takesForeignTokens } from "../identity/auth-options.ts";
@@ -9,11 +9,9 @@ import type { PowertoolsLogger } from "../log/server-logger.ts";
 import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 import { type Environment, environmentOf } from "../process/environment.ts";
 import { defaultTimes, leastRestMs } from "../process/times.ts";
+import type { DeliveryOptions } from "./delivery-options.ts";
 import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
-
-/** What is done about the proofs of messages. */
-export type MessageProof = "off" | "sign" | "require";
 
 /** What `buildServer` takes. */
 export interface ServerOptions {
@@ -197,6 +195,15 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     problems.push(...corsProblems(options.cors).map(({ rule, message, fix }) => serverProblem("cors", rule, message, fix)));
   }
   return problems;
+}
+
+/** Proofs that are asked for, and cannot be made without a key ring. */
+export function proofProblems(options: ServerOptions, hasRing: boolean): BootProblem[] {
+  const proof = options?.messages?.proof;
+  if (hasRing || (proof !== "sign" && proof !== "require")) return [];
+  const message = `${JSON.stringify(proof)} takes a key ring, and there is none`;
+  const fix = "name one as keyRing.parameter, made with keelson key-ring create";
+  return [serverProblem("messages.proof", "proof-key-ring", message, fix)];
 }
 
 function keyRingProblems({ keyRing, ssm }: ServerOptions, wanted: string): BootProblem[] {

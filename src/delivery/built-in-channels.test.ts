@@ -7,13 +7,14 @@ import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { type DnsAnswer, startDnsServer } from "../../test/support/dns-server.ts";
-import { buildServer } from "../build-server.ts";
 import { createTenantConfig } from "../config/declaration.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { DeliveryOptions } from "../declare/delivery-options.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
+import { buildServer } from "../server/server.ts";
 import { type Caller, startTestApp, type TestApp } from "../testing/index.ts";
-import { builtInChannels, type DeliveryOptions } from "./built-in-channels.ts";
+import { builtInChannels } from "./built-in-channels.ts";
 import { createNameLookups } from "./name-lookup.ts";
 
 /** What the next write does. */

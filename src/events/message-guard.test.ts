@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { type KeyRing, newRingKey, parseKeyRing, retiredKey } from "../config/key-ring.ts";
 import { createSecrets } from "../config/secrets.ts";
-import type { MessageProof } from "../declare/options.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { envelopeText, type SharedEvent } from "./envelope.ts";
 import { type JobMessage, jobText } from "./job-message.ts";
 import { createMessageGuard, type MessageGuard } from "./message-guard.ts";
 import type { MessageQueue } from "./message-queue.ts";
+import type { MessageProof } from "./proof.ts";
 import { readMessage } from "./read-message.ts";
 
 const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
@@ -32,7 +32,7 @@ interface Setting {
   readonly stored?: KeyRing;
 }
 
-function guardOf({ proof, prefix, ring, stored }: Setting) {
+function guardOf({ proof, prefix = "keelson", ring, stored }: Setting) {
   const lines: (readonly [string, unknown?])[] = [];
   const seen = { nowMs: startMs, reads: 0, lines };
   const clock = { now: () => seen.nowMs };
@@ -43,12 +43,8 @@ function guardOf({ proof, prefix, ring, stored }: Setting) {
   };
   const secrets = createSecrets({ load, clock });
   secrets.begin(ring, startMs);
-  const options = {
-    features: [],
-    ...(proof === undefined ? {} : { messages: { proof } }),
-    ...(prefix === undefined ? {} : { dynamodb: { prefix } }),
-  };
-  const guard = createMessageGuard({ options, secrets, clock, log: { warn: (...line) => void lines.push(line) } });
+  const log = { warn: (...line: readonly [string, unknown?]) => void lines.push(line) };
+  const guard = createMessageGuard({ proof, source: prefix, secrets, clock, log });
   return { guard, seen };
 }
 

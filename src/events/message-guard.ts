@@ -1,16 +1,14 @@
 import type { KeyObject } from "node:crypto";
 import { type KeyRing, proofKey } from "../config/key-ring.ts";
-import type { RecentRing } from "../config/secrets.ts";
-import { proofMode } from "../declare/message-proof.ts";
-import type { ServerOptions } from "../declare/options.ts";
+import type { RecentRing, Secrets } from "../config/secrets.ts";
+import type { Clock } from "../context/clock.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Runtime } from "../server/runtime.ts";
 import type { SharedEvent } from "./envelope.ts";
 import type { JobMessage } from "./job-message.ts";
 import type { MessageQueue } from "./message-queue.ts";
-import { isProven, type Proof, type ProvenMessage, proofOf, readProof } from "./proof.ts";
+import { isProven, type MessageProof, type Proof, type ProvenMessage, proofMode, proofOf, readProof } from "./proof.ts";
 import type { ReadMessage } from "./read-message.ts";
 
 /** Signs what a server sends, and says which messages it takes. */
@@ -39,14 +37,18 @@ interface Doubt {
 const lineMs = 60_000;
 
 /** What a guard works with. */
-export interface MessageGuardOptions extends Pick<Runtime, "secrets" | "clock"> {
-  readonly options: ServerOptions;
+export interface MessageGuardOptions {
+  /** What the options of the server say of proofs. */
+  readonly proof: MessageProof | undefined;
+  /** Where messages of this server come from. */
+  readonly source: string;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
 }
 
 /** Creates the {@link MessageGuard} of a runtime. */
-export function createMessageGuard({ options, secrets, clock, log }: MessageGuardOptions): MessageGuard {
-  const own = options.dynamodb?.prefix ?? "keelson";
+export function createMessageGuard({ proof: asked, source: own, secrets, clock, log }: MessageGuardOptions): MessageGuard {
   const derived = new Map<KeyObject, KeyObject>();
   const met = new Set<string>();
   const noted = new Map<string, { atMs: number; messages: number }>();
@@ -63,7 +65,7 @@ export function createMessageGuard({ options, secrets, clock, log }: MessageGuar
   };
 
   const sign = async (message: ProvenMessage): Promise<Proof | undefined> => {
-    if (options.messages?.proof === "off") return undefined;
+    if (asked === "off") return undefined;
     const { ring } = await secrets.recent();
     if (ring === undefined) return undefined;
     const key = ring.keys.get(ring.active) as KeyObject; // safe: a ring has its active key
@@ -119,9 +121,9 @@ export function createMessageGuard({ options, secrets, clock, log }: MessageGuar
       if (queue.holds !== undefined && isJob !== (queue.holds === "jobs")) {
         throw new PermanentError(`${isJob ? "a job" : "an event"} is not taken from the queue of ${queue.holds}`);
       }
-      if (options.messages?.proof === "off") return;
+      if (asked === "off") return;
       const recent = await secrets.recent(readProof(read.proof)?.key);
-      const mode = proofMode(options, recent.ring !== undefined);
+      const mode = proofMode(asked, recent.ring !== undefined);
       if (mode === "off") return;
       const message = isJob ? provenJob(read.job, own) : provenEvent(read.event, read.source ?? own);
       const doubt = doubtOf(message, read.proof, recent);

@@ -2,6 +2,14 @@ import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { isKeyName } from "../config/key-ring.ts";
 import type { Cause } from "./cause.ts";
 
+/** What is done about the proofs of messages. */
+export type MessageProof = "off" | "sign" | "require";
+
+/** What a server does about them, with a key ring or without, where its options say so or nothing. */
+export function proofMode(proof: MessageProof | undefined, hasRing: boolean): MessageProof {
+  return proof ?? (hasRing ? "sign" : "off");
+}
+
 /** What shows that a message was made by somebody who has a key of the ring. */
 export interface Proof {
   /** The name of the key of the ring that the signing key is derived from. */

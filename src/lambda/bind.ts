@@ -1,6 +1,6 @@
 import { kept } from "../context/kept.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import type { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";

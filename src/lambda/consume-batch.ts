@@ -2,7 +2,7 @@ import { BatchProcessor, EventType, processPartialResponse, SqsFifoPartialProces
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import type { QueueMessage } from "../events/message-queue.ts";
 import { processMessage } from "../run/process-message.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";

@@ -1,6 +1,7 @@
 import { openAwsAdapters } from "../aws/adapters.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
-import { createRuntime, type Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
+import { createRuntime } from "../server/create-runtime.ts";
 import type { Server } from "../server/server.ts";
 
 /** Loads the client that every first request waits for. */

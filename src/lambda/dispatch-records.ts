@@ -1,7 +1,7 @@
 import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { outboxTable } from "../declare/table.ts";
 import { type OutboxRow, type OutboxStore, sweepClaim } from "../events/outbox.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "./outbox-record.ts";
 import { type TimedContext, type TimeLeft, timeLeft } from "./time-left.ts";
 

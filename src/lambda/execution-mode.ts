@@ -1,7 +1,7 @@
 import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "../run/scope.ts";
-import type { Runtime } from "../server/runtime.ts";
 import { createDeadlines, type EarlyTimeout, type Late } from "./deadline.ts";
 import type { ExecutionMode } from "./lazy-mode.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";

@@ -1,5 +1,5 @@
+import type { Runtime } from "../run/runtime.ts";
 import { closeResources } from "../server/close-resources.ts";
-import type { Runtime } from "../server/runtime.ts";
 
 /** How long everything may take, in milliseconds: where Lambda sends SIGTERM at all, it kills 300 to 500 ms later. */
 const limitMs = 250;

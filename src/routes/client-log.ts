@@ -5,7 +5,7 @@ import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { LogLevel } from "../log/logger.ts";
 import { renaming } from "../log/record-names.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { createRateLimit } from "./rate-limit.ts";
 
 /** How many records one request may bring. */

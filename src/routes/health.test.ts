@@ -1,9 +1,10 @@
 import { expect, test, vi } from "vitest";
+import type { ReadyCheck } from "../declare/declared-server.ts";
 import { NotFoundError } from "../errors/errors.ts";
 import { anonymous } from "../identity/user.ts";
 import { createServerLogger } from "../log/server-logger.ts";
-import { createRuntime } from "../server/runtime.ts";
-import { buildServer, type ReadyCheck } from "../server/server.ts";
+import { createRuntime } from "../server/create-runtime.ts";
+import { buildServer } from "../server/server.ts";
 import { healthHandlers } from "./health.ts";
 
 function health(checks: Record<string, ReadyCheck>) {

@@ -1,10 +1,10 @@
+import type { ReadyCheck } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { describeError } from "../errors/describe.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Runtime } from "../server/runtime.ts";
-import type { ReadyCheck } from "../server/server.ts";
+import type { Runtime } from "../run/runtime.ts";
 
 const checkTimeoutMs = 2_000;
 const cachedMs = 1_000;

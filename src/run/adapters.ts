@@ -1,7 +1,8 @@
 import type { SQSClient } from "@aws-sdk/client-sqs";
-import type { DatabaseRequest } from "../aws/request-database.ts";
-import type { ParameterReader } from "../aws/ssm.ts";
-import type { ConfigRowReader } from "../config/rows.ts";
+import type { SSMClient } from "@aws-sdk/client-ssm";
+import type { OperatorSession } from "../config/operator-session.ts";
+import type { ConfigParameter } from "../config/parameters.ts";
+import type { ConfigRowReader, RowOwner } from "../config/rows.ts";
 import type { ConfigStore } from "../config/store.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
@@ -39,5 +40,23 @@ export interface Messaging {
   readonly sqs: SQSClient;
   /** For whoever watches the calls. */
   readonly clients: readonly Pick<Database, "middlewareStack">[];
+  close(): void;
+}
+
+/** The request that a database belongs to. */
+export interface DatabaseRequest {
+  readonly signal: AbortSignal | undefined;
+  /** Opens a configuration session on behalf of `owner`. */
+  sessionFor(owner: RowOwner): OperatorSession;
+}
+
+/** Reads parameters; every page, decrypted. */
+export interface ParameterReader {
+  /** @throws Error where SSM fails after the SDK's retries, or has not answered in time. */
+  read(path: string): Promise<readonly ConfigParameter[]>;
+  /** One parameter, decrypted; `undefined` where there is none of that name. @throws as `read`. */
+  get(name: string): Promise<ConfigParameter | undefined>;
+  /** For whoever watches the calls. */
+  readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }

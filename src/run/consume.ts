@@ -14,10 +14,10 @@ import { claimKey, keyText } from "../once/claim-key.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
 import type { Claim, Taken } from "../once/claims.ts";
 import { createRunCommit } from "../once/run-commit.ts";
-import type { Runtime } from "../server/runtime.ts";
 import type { Adapters } from "./adapters.ts";
 import { createContext } from "./context.ts";
 import { createEffects } from "./effects.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What became of the work that a message asks for. */
 export type Consumed =

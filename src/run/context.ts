@@ -1,4 +1,3 @@
-import type { DatabaseRequest } from "../aws/request-database.ts";
 import type { Resolved } from "../config/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/computed.ts";
 import type { ConfigKeyHandle } from "../config/declaration.ts";
@@ -9,10 +8,10 @@ import type { CommitItem, Database, PipelineContext, RequestView } from "../cont
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Runtime } from "../server/runtime.ts";
-import type { Adapters } from "./adapters.ts";
+import type { Adapters, DatabaseRequest } from "./adapters.ts";
 import type { Effects } from "./effects.ts";
 import { acceptInput, invoke } from "./invoke.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What a `ctx` is made of. */
 export interface ContextFacts {

@@ -13,8 +13,8 @@ import { type Answer, saysNotDone } from "../once/answer.ts";
 import type { TransactionItem } from "../once/commit.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { createRunCommit, type RunCommit } from "../once/run-commit.ts";
-import type { Runtime } from "../server/runtime.ts";
 import type { Adapters } from "./adapters.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** What a run gives its effects. */
 export interface EffectsRun {

@@ -2,9 +2,9 @@ import { describeError } from "../errors/describe.ts";
 import { isPermanent } from "../errors/permanent-error.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 import { readMessage } from "../events/read-message.ts";
-import type { Runtime } from "../server/runtime.ts";
 import type { Adapters } from "./adapters.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];

@@ -2,8 +2,8 @@ import { type AmbientContext, type AmbientStore, runWithStore } from "../context
 import { parseTrace } from "../context/trace.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Runtime } from "../server/runtime.ts";
 import { adoptRequestId } from "./request-id.ts";
+import type { Runtime } from "./runtime.ts";
 
 /** One request on its way through: its ambient store, and what is known of it so far. */
 export interface RequestScope extends AmbientStore {

@@ -4,7 +4,7 @@ import { createTenantConfig } from "../config/declaration.ts";
 import { uncachedRows } from "../config/key-rows.ts";
 import type { ConfigParameter } from "../config/parameters.ts";
 import { defineFeature } from "../declare/feature.ts";
-import { createRuntime } from "./runtime.ts";
+import { createRuntime } from "./create-runtime.ts";
 import { buildServer } from "./server.ts";
 
 const hello = defineFeature("hello", (r) => {

@@ -1,11 +1,11 @@
-import type { ParameterReader } from "../aws/ssm.ts";
 import { developmentKeyRing, type KeyRing, parseKeyRing } from "../config/key-ring.ts";
 import type { AppOverrides } from "../config/overrides.ts";
 import { parameterOverrides } from "../config/parameters.ts";
 import type { Clock } from "../context/clock.ts";
+import type { DeclaredServer } from "../declare/declared-server.ts";
 import { BootError, type BootProblem } from "../errors/boot.ts";
 import { FrameworkError } from "../errors/errors.ts";
-import type { ServerInternals } from "./server.ts";
+import type { ParameterReader } from "../run/adapters.ts";
 
 /** How long SSM is left alone after it failed or held what is not valid. */
 const pauseMs = 5_000;
@@ -31,7 +31,7 @@ export interface BootParameterLoader {
 
 /** Creates the {@link BootParameterLoader} of one runtime. `developmentSecret` takes the place of a ring that is not there. */
 export function createBootParameterLoader(
-  { options, registry }: ServerInternals,
+  { options, registry }: DeclaredServer,
   clock: Clock,
   developmentSecret: string | undefined,
 ): BootParameterLoader {

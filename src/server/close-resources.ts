@@ -1,4 +1,4 @@
-import type { Runtime } from "./runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 
 /**
  * Closes what the application registered, last first, then the adapters, each with its share of the time that is left. One that

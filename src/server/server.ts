@@ -1,22 +1,15 @@
 import { appOverrideProblems } from "../config/overrides.ts";
 import type { ConfigResolver } from "../config/resolver.ts";
 import { configKeyProblems } from "../config/validators.ts";
-import type { Awaitable, HandlerDeclaration } from "../declare/handler.ts";
-import { proofProblems } from "../declare/message-proof.ts";
-import { optionProblems, type ServerOptions } from "../declare/options.ts";
+import type { Closer, DeclaredServer, ReadyCheck } from "../declare/declared-server.ts";
+import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
 import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
 import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-conflicts.ts";
-import { type Environment, environmentOf } from "../process/environment.ts";
-import type { Runtime } from "./runtime.ts";
-
-/** Releases a resource at shutdown. */
-export type Closer = () => Awaitable<void>;
-
-/** Tells whether a resource is ready: `false`, or a throw, says that it is not. */
-export type ReadyCheck = () => unknown;
+import { environmentOf } from "../process/environment.ts";
+import type { Runtime } from "../run/runtime.ts";
 
 const internals = Symbol.for("keelson.server");
 
@@ -58,14 +51,7 @@ export interface Server {
 }
 
 /** What hosts know of a server beyond its public members. */
-export interface ServerInternals {
-  readonly options: ServerOptions;
-  readonly environment: Environment;
-  readonly registry: Registry;
-  readonly closers: Map<string, Closer>;
-  readonly checks: Map<string, ReadyCheck>;
-  /** The handlers that every server has beside those of its features. */
-  readonly builtIns: BuiltIns;
+export interface ServerInternals extends DeclaredServer {
   /** Set by the first host that starts. */
   started: boolean;
   /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
@@ -76,16 +62,15 @@ export interface ServerInternals {
   resolver: ConfigResolver | undefined;
 }
 
-/** Makes the handlers that a server has beside those of its features, once it is bound. */
-export type BuiltIns = (runtime: Runtime) => readonly HandlerDeclaration[];
-
 /**
- * Builds a server from features and options, as the package's `buildServer` does, with the
- * built-in handlers that it is given: those of folders that stand above this one.
+ * Builds a server from features and options. It is synchronous, does no I/O, and captures no
+ * adapter: hosts bind them at first use.
  *
  * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
+ * @example
+ * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
  */
-export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => []): Server {
+export function buildServer(options: ServerOptions): Server {
   const registry = createRegistry(options?.features);
   const environment = options?.environment ?? environmentOf(process.env);
   const problems = [
@@ -104,6 +89,8 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
   }
   if (problems.length > 0) throw new BootError(problems);
 
+  const closers = new Map<string, Closer>();
+  const checks = new Map<string, ReadyCheck>();
   const state: ServerInternals = {
     // What was validated stays as it was: a host may bind much later.
     options: Object.freeze({
@@ -113,9 +100,8 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
     }),
     environment,
     registry,
-    closers: new Map(),
-    checks: new Map(),
-    builtIns,
+    closers,
+    checks,
     started: false,
     runtime: undefined,
     ready: undefined,
@@ -145,8 +131,8 @@ export function buildServer(options: ServerOptions, builtIns: BuiltIns = () => [
       getWithSource: async (...given) => resolver().getWithSource(...given),
       override: (id) => resolver().override(id),
     }),
-    onClose: (name: string, close: Closer) => register("onClose", state.closers, name, close),
-    onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", state.checks, name, check),
+    onClose: (name: string, close: Closer) => register("onClose", closers, name, close),
+    onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", checks, name, check),
     [internals]: state,
   });
 }

@@ -1,5 +1,5 @@
-import type { ParameterReader } from "../aws/ssm.ts";
 import type { Database } from "../context/pipeline-context.ts";
+import type { ParameterReader } from "../run/adapters.ts";
 import { CrashError } from "./crash-error.ts";
 
 /** What goes wrong at an armed call. */

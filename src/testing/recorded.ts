@@ -4,7 +4,7 @@ import { deliveryJob } from "../delivery/delivery.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import { type JobMessage, readJob } from "../events/job-message.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
-import type { Runtime } from "../server/runtime.ts";
+import type { Runtime } from "../run/runtime.ts";
 import type { CallWatch } from "./faults.ts";
 
 /** A message that a channel has sent. */

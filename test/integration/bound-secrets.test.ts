@@ -15,7 +15,7 @@ import { afterEach, expect, test } from "vitest";
 import { openAwsAdapters } from "../../src/aws/adapters.ts";
 import { newRingKey } from "../../src/config/key-ring.ts";
 import { createContext } from "../../src/run/context.ts";
-import { createRuntime } from "../../src/server/runtime.ts";
+import { createRuntime } from "../../src/server/create-runtime.ts";
 
 const parameter = "/vault/key-ring";
 const keys = { k1: newRingKey(), k2: newRingKey() };

@@ -11,7 +11,7 @@ import { type StubAws, type StubOptions, stubAws } from "../../../test/support/s
 import { createTenantConfig } from "../../config/declaration.ts";
 import { newRingKey } from "../../config/key-ring.ts";
 import { defineFeature } from "../../declare/feature.ts";
-import type { MessageProof } from "../../declare/options.ts";
+import type { MessageProof } from "../../events/proof.ts";
 import { buildServer, serverInternals } from "../../server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { diagnose, type Finding } from "./diagnose.ts";

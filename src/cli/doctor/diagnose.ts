@@ -4,10 +4,10 @@ import { SQSClient } from "@aws-sdk/client-sqs";
 import { messagingNames } from "../../aws/messaging.ts";
 import { openParameters } from "../../aws/ssm.ts";
 import type { Clock } from "../../context/clock.ts";
+import type { DeclaredServer } from "../../declare/declared-server.ts";
 import { usesMessages } from "../../declare/registry.ts";
 import { configTable, onceTable, outboxTable, physicalTableName } from "../../declare/table.ts";
 import type { Variables } from "../../process/environment.ts";
-import type { ServerInternals } from "../../server/server.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
 import { outcomeOf } from "./call-error.ts";
@@ -36,7 +36,7 @@ export interface DiagnosisOptions {
  *
  * @throws Error where an endpoint is no URL.
  */
-export async function diagnose(server: ServerInternals, { env, clock, timeoutMs }: DiagnosisOptions): Promise<Finding[]> {
+export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }: DiagnosisOptions): Promise<Finding[]> {
   const { options, registry } = server;
   const prefix = options.dynamodb?.prefix ?? "keelson";
   const signal = AbortSignal.timeout(timeoutMs);

@@ -1,17 +1,17 @@
-import { proofMode } from "../../declare/message-proof.ts";
+import type { DeclaredServer } from "../../declare/declared-server.ts";
 import { usesMessages } from "../../declare/registry.ts";
-import type { ServerInternals } from "../../server/server.ts";
+import { proofMode } from "../../events/proof.ts";
 import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome } from "./outcome.ts";
 
 /** A check that needs no call: whether messages have to prove where they come from. */
-export function messageChecks(server: ServerInternals): Check[] {
+export function messageChecks(server: DeclaredServer): Check[] {
   return usesMessages(server.registry) ? [{ name: "proof of messages", run: async () => proofOutcome(server) }] : [];
 }
 
-function proofOutcome({ options, environment }: ServerInternals): Outcome {
+function proofOutcome({ options, environment }: DeclaredServer): Outcome {
   // Outside of production a ring is made from the development secret.
-  const mode = proofMode(options, options.keyRing !== undefined || environment !== "production");
+  const mode = proofMode(options.messages?.proof, options.keyRing !== undefined || environment !== "production");
   if (mode === "require") return fine("required: events and jobs that nobody with the key ring has signed are refused");
   const danger = "whoever can write to a queue acts as any tenant";
   const wanted = 'set messages.proof of buildServer to "require"';

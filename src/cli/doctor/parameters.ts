@@ -1,7 +1,7 @@
-import type { ParameterReader } from "../../aws/ssm.ts";
 import { type ConfigParameter, parameterOverrides } from "../../config/parameters.ts";
+import type { DeclaredServer } from "../../declare/declared-server.ts";
+import type { ParameterReader } from "../../run/adapters.ts";
 import { readKeyRing } from "../../server/boot-parameters.ts";
-import type { ServerInternals } from "../../server/server.ts";
 import { command } from "./command-line.ts";
 import { type Check, doubtful, fine, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
@@ -10,7 +10,7 @@ import type { Place } from "./place.ts";
 export function parameterChecks(
   reader: ParameterReader,
   place: Place,
-  { options, registry, environment }: ServerInternals,
+  { options, registry, environment }: DeclaredServer,
 ): Check[] {
   const { ssm, keyRing } = options;
   const checks: Check[] = [];
@@ -43,7 +43,7 @@ export function parameterChecks(
 }
 
 /** A check that needs no call: keys that are encrypted, and no ring to do it with. */
-export function ringlessChecks({ options, registry, environment }: ServerInternals): Check[] {
+export function ringlessChecks({ options, registry, environment }: DeclaredServer): Check[] {
   const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
   if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production") return [];
   const message = `the server names none, so that these keys cannot be set: ${encrypted.join(", ")}`;
@@ -62,7 +62,7 @@ function keyRingOutcome(
   parameter: string,
   rule: string,
   message: string,
-  environment: ServerInternals["environment"],
+  environment: DeclaredServer["environment"],
 ): Outcome {
   const create = command("npx", "keelson", "key-ring", "create", "--parameter", parameter);
   switch (rule) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
 import { environmentOf } from "../process/environment.ts";
-import { createRuntime } from "./runtime.ts";
+import { createRuntime } from "./create-runtime.ts";
 import { buildServer } from "./server.ts";
 
 const adapters = (closed: string[] = []) => ({

@@ -1,41 +1,37 @@
-import type { ParameterReader } from "../aws/ssm.ts";
+import { configHandlers } from "../admin/config-handlers.ts";
 import { cacheSettings } from "../config/cache-options.ts";
-import { type CachedRows, createCachedRows } from "../config/cached-rows.ts";
+import { createCachedRows } from "../config/cached-rows.ts";
 import { keyPlaces } from "../config/key-places.ts";
-import { type ConfigResolver, createConfigResolver } from "../config/resolver.ts";
-import { createRowCipher, type RowCipher } from "../config/row-value.ts";
-import { createSecrets, type Secrets } from "../config/secrets.ts";
+import { createConfigResolver } from "../config/resolver.ts";
+import { createRowCipher } from "../config/row-value.ts";
+import { createSecrets } from "../config/secrets.ts";
 import { type Clock, systemClock } from "../context/clock.ts";
 import { kept } from "../context/kept.ts";
-import type { HandlerDeclaration } from "../declare/handler.ts";
-import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
-import { proofProblems } from "../declare/message-proof.ts";
+import { proofProblems } from "../declare/options.ts";
 import { routed } from "../declare/routes.ts";
 import { configTable, physicalTableName } from "../declare/table.ts";
 import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
-import type { MessageGuard } from "../events/message-guard.ts";
-import { createOutbox, type Outbox } from "../events/outbox.ts";
-import { createRouteTable, type RouteTable } from "../http/route-table.ts";
+import { createOutbox } from "../events/outbox.ts";
+import { createRouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
-import { type Authenticator, createAuthenticator } from "../identity/authenticator.ts";
+import { createAuthenticator } from "../identity/authenticator.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
-import { createServerLogger, type ServerLogger } from "../log/server-logger.ts";
-import type { ClaimSchedule, Claims } from "../once/claims.ts";
-import type { Once } from "../once/once.ts";
+import { createServerLogger } from "../log/server-logger.ts";
+import type { ClaimSchedule } from "../once/claims.ts";
 import { openedClaims } from "../once/opened-claims.ts";
 import { loadedClaims, openedOnce } from "../once/opened-once.ts";
-import type { Environment, Variables } from "../process/environment.ts";
+import type { Variables } from "../process/environment.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
-import type { Adapters } from "../run/adapters.ts";
-import type { Consuming } from "../run/consuming.ts";
+import type { Adapters, ParameterReader } from "../run/adapters.ts";
 import { createRequestIds } from "../run/request-id.ts";
+import type { Runtime } from "../run/runtime.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
-import { type Server, type ServerInternals, serverInternals } from "./server.ts";
+import { type Server, serverInternals } from "./server.ts";
 
 /** How long a repeat waits for its twin in flight. */
 const defaultWaitMs = 10_000;
@@ -57,61 +53,6 @@ export interface RuntimeOptions {
   readonly auth?: AuthOptions;
   /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
   readonly isFrozenBetweenEvents?: boolean;
-}
-
-/** A server bound to its adapters: what requests run on. */
-export interface Runtime {
-  readonly server: ServerInternals;
-  readonly environment: Environment;
-  readonly variables: Variables;
-  readonly clock: Clock;
-  readonly log: ServerLogger;
-  readonly routes: RouteTable<HandlerDeclaration>;
-  /** Knows the app-boot overrides of SSM once the adapters are open. */
-  readonly resolver: ConfigResolver;
-  /** Configuration rows behind the cache. */
-  readonly configRows: CachedRows;
-  /** Seals and opens with the key ring, which is known once the adapters are open. */
-  readonly secrets: Secrets;
-  /** Opens and seals the rows of encrypted keys; knows the key ring once the adapters are open. */
-  readonly cipher: RowCipher;
-  readonly authenticator: Authenticator;
-  /** Whether anything can verify a token. */
-  readonly verifiesTokens: boolean;
-  readonly tableName: (name: string) => string;
-  readonly newRequestId: () => string;
-  /** What runs writes, loaded with the first: a cold start that answers a query does not wait for it. */
-  readonly writes: () => Promise<typeof import("../run/perform-write.ts")>;
-  /** Does writes once. */
-  readonly once: Once;
-  /** Claims events and jobs. */
-  readonly claims: Claims;
-  /** Dispatches events. */
-  readonly outbox: Outbox;
-  /** What this process is at, of events and jobs, by their claims. */
-  readonly consuming: Map<string, Consuming>;
-  /** Signs messages, and says which are taken; loaded with the first. */
-  readonly messages: () => Promise<MessageGuard>;
-  /** The channels of deliveries, those that every server has among them. */
-  readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** The job that sends deliveries. */
-  readonly deliveryJob: JobDeclaration;
-  /** What `/health/ready` reports; the container moves it on. */
-  readonly lifecycle: {
-    readonly state: LifecycleState;
-    readonly draining: AbortSignal;
-    /** Readiness fails from now on, and responses close their connections. */
-    drain(): void;
-    /** Says where the process is. */
-    enter(state: LifecycleState): void;
-  };
-  /**
-   * The adapters: a promise until they are open and the overrides of SSM are loaded, then
-   * themselves. A failed opening is tried again, after a pause where SSM was the reason.
-   */
-  adapters(): Adapters | Promise<Adapters>;
-  /** Closes the adapters, where they were opened. */
-  close(): Promise<void>;
 }
 
 /** Binds a server to what a host brings. */
@@ -188,7 +129,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       return physical;
     },
     newRequestId: createRequestIds(clock),
-    writes: kept(() => import("../run/perform-write.ts")),
     once: openedOnce({
       ...claiming,
       waitMs: state.options.once?.waitMs ?? defaultWaitMs,
@@ -203,7 +143,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       log,
     }),
     messages: kept(async () =>
-      (await import("../events/message-guard.ts")).createMessageGuard({ options: state.options, secrets, clock, log }),
+      (await import("../events/message-guard.ts")).createMessageGuard({
+        proof: state.options.messages?.proof,
+        source: prefix,
+        secrets,
+        clock,
+        log,
+      }),
     ),
     consuming: new Map(),
     channels,
@@ -265,7 +211,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...state.registry.handlers.values(),
     ...healthHandlers(runtime),
     clientLogHandler(runtime),
-    ...state.builtIns(runtime),
+    ...configHandlers(runtime.server.registry),
   ];
   return runtime;
 }

@@ -1,0 +1,72 @@
+import type { CachedRows } from "../config/cached-rows.ts";
+import type { ConfigResolver } from "../config/resolver.ts";
+import type { RowCipher } from "../config/row-value.ts";
+import type { Secrets } from "../config/secrets.ts";
+import type { Clock } from "../context/clock.ts";
+import type { DeclaredServer } from "../declare/declared-server.ts";
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
+import type { MessageGuard } from "../events/message-guard.ts";
+import type { Outbox } from "../events/outbox.ts";
+import type { RouteTable } from "../http/route-table.ts";
+import type { Authenticator } from "../identity/authenticator.ts";
+import type { ServerLogger } from "../log/server-logger.ts";
+import type { Claims } from "../once/claims.ts";
+import type { Once } from "../once/once.ts";
+import type { Environment, Variables } from "../process/environment.ts";
+import type { LifecycleState } from "../process/lifecycle.ts";
+import type { Adapters } from "./adapters.ts";
+import type { Consuming } from "./consuming.ts";
+
+/** A server bound to its adapters: what requests run on. */
+export interface Runtime {
+  readonly server: DeclaredServer;
+  readonly environment: Environment;
+  readonly variables: Variables;
+  readonly clock: Clock;
+  readonly log: ServerLogger;
+  readonly routes: RouteTable<HandlerDeclaration>;
+  /** Knows the app-boot overrides of SSM once the adapters are open. */
+  readonly resolver: ConfigResolver;
+  /** Configuration rows behind the cache. */
+  readonly configRows: CachedRows;
+  /** Seals and opens with the key ring, which is known once the adapters are open. */
+  readonly secrets: Secrets;
+  /** Opens and seals the rows of encrypted keys; knows the key ring once the adapters are open. */
+  readonly cipher: RowCipher;
+  readonly authenticator: Authenticator;
+  /** Whether anything can verify a token. */
+  readonly verifiesTokens: boolean;
+  readonly tableName: (name: string) => string;
+  readonly newRequestId: () => string;
+  /** Does writes once. */
+  readonly once: Once;
+  /** Claims events and jobs. */
+  readonly claims: Claims;
+  /** Dispatches events. */
+  readonly outbox: Outbox;
+  /** What this process is at, of events and jobs, by their claims. */
+  readonly consuming: Map<string, Consuming>;
+  /** Signs messages, and says which are taken; loaded with the first. */
+  readonly messages: () => Promise<MessageGuard>;
+  /** The channels of deliveries, those that every server has among them. */
+  readonly channels: ReadonlyMap<string, ChannelDeclaration>;
+  /** The job that sends deliveries. */
+  readonly deliveryJob: JobDeclaration;
+  /** What `/health/ready` reports; the container moves it on. */
+  readonly lifecycle: {
+    readonly state: LifecycleState;
+    readonly draining: AbortSignal;
+    /** Readiness fails from now on, and responses close their connections. */
+    drain(): void;
+    /** Says where the process is. */
+    enter(state: LifecycleState): void;
+  };
+  /**
+   * The adapters: a promise until they are open and the overrides of SSM are loaded, then
+   * themselves. A failed opening is tried again, after a pause where SSM was the reason.
+   */
+  adapters(): Adapters | Promise<Adapters>;
+  /** Closes the adapters, where they were opened. */
+  close(): Promise<void>;
+}
