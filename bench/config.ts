@@ -1,9 +1,9 @@
 import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { createCachedRows } from "../src/config/cached-rows.ts";
-import { keyPlaces } from "../src/config/key-places.ts";
-import { userPartition } from "../src/config/rows.ts";
+import { createCachedRows } from "../src/config/cache/cached-rows.ts";
+import { keyPlaces } from "../src/config/cache/key-groups.ts";
+import { userPartition } from "../src/config/read/rows.ts";
 import { buildServer, createUserConfig, defineFeature } from "../src/index.ts";
 import { startTestApp, type TestApp } from "../src/testing/index.ts";
 import { callsOf, type Result, sideBySide } from "./measure.ts";

@@ -1,13 +1,4 @@
-export type { ConfigSource } from "./config/cascade.ts";
-export {
-  type ConfigWriteResult,
-  type ResetConfigOptions,
-  resetConfig,
-  type SetConfigOptions,
-  setConfig,
-  type UndoConfigOptions,
-  undoConfig,
-} from "./config/change.ts";
+export { validateAppOverrides } from "./config/declare/app-overrides.ts";
 export {
   type ConfigKeyDefinition,
   type ConfigKeyHandle,
@@ -17,17 +8,35 @@ export {
   createTenantConfig,
   createUserConfig,
   type KeyDeclaration,
-} from "./config/declaration.ts";
-export type { ConfigLevel, DeclarationView } from "./config/explain.ts";
-export { type ConfigHistoryItem, type ConfigHistoryOptions, type ConfigHistoryPage, configHistory } from "./config/history.ts";
-export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config/look-up.ts";
-export { validateAppOverrides } from "./config/overrides.ts";
-export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/request-parameter.ts";
-export { type ConfigResolver, createConfigResolver } from "./config/resolver.ts";
-export { type RotationOptions, type RotationProgress, rotateConfigKeys } from "./config/rotation.ts";
-export type { WriteAction } from "./config/store.ts";
-export type { ConfigTarget } from "./config/target.ts";
-export { validateConfigKeyAllowPerRequest, validateConfigKeyBounds, validateConfigKeyComputed } from "./config/validators.ts";
+} from "./config/declare/declaration.ts";
+export {
+  validateConfigKeyAllowPerRequest,
+  validateConfigKeyBounds,
+  validateConfigKeyComputed,
+} from "./config/declare/validators.ts";
+export type { WriteAction } from "./config/operate/config-store.ts";
+export type { ConfigLevel, DeclarationView } from "./config/operate/explain-levels.ts";
+export {
+  type ConfigHistoryItem,
+  type ConfigHistoryOptions,
+  type ConfigHistoryPage,
+  configHistory,
+} from "./config/operate/history.ts";
+export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config/operate/look-up.ts";
+export { type RotationOptions, type RotationProgress, rotateConfigKeys } from "./config/operate/rotation.ts";
+export {
+  type ConfigWriteResult,
+  type ResetConfigOptions,
+  resetConfig,
+  type SetConfigOptions,
+  setConfig,
+  type UndoConfigOptions,
+  undoConfig,
+} from "./config/operate/set-config.ts";
+export type { ConfigTarget } from "./config/operate/target.ts";
+export type { ConfigSource } from "./config/read/cascade.ts";
+export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/read/request-parameter.ts";
+export { type ConfigResolver, createConfigResolver } from "./config/read/resolver.ts";
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";

@@ -1,5 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import type { ConfigRow, ConfigRowReader, RowAddress } from "../config/rows.ts";
+import type { ConfigRow, ConfigRowReader, RowAddress } from "../config/read/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 
 const maxKeysPerCall = 100;

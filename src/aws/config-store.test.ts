@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { type ConfigRow, type RowAddress, userPartition } from "../config/rows.ts";
-import type { WriteAction } from "../config/store.ts";
+import type { WriteAction } from "../config/operate/config-store.ts";
+import { type ConfigRow, type RowAddress, userPartition } from "../config/read/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";

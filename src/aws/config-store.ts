@@ -1,6 +1,6 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
-import type { RowAddress } from "../config/rows.ts";
-import type { ConfigStore, HistoryEntry, RowWrite } from "../config/store.ts";
+import type { ConfigStore, HistoryEntry, RowWrite } from "../config/operate/config-store.ts";
+import type { RowAddress } from "../config/read/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";

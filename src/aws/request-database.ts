@@ -1,6 +1,6 @@
-import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operator-session.ts";
-import { type ConfigDatabase, configSession } from "../config/resolver.ts";
-import type { RowOwner } from "../config/rows.ts";
+import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operate/operator-session.ts";
+import { type ConfigDatabase, configSession } from "../config/read/resolver.ts";
+import type { RowOwner } from "../config/read/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import type { DatabaseRequest } from "../run/adapters.ts";
 

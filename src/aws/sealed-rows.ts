@@ -1,7 +1,7 @@
-import { isSealed } from "../config/sealed.ts";
-import type { ConfigStore, SealedRow } from "../config/store.ts";
+import type { ConfigStore, SealedRow } from "../config/operate/config-store.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { ValidationError } from "../errors/errors.ts";
+import { isSealed } from "../secrets/sealed.ts";
 
 /** How many items one call looks at: an interrupted rotation repeats no more than these. */
 const pageSize = 100;

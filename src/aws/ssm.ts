@@ -1,5 +1,5 @@
 import type { Parameter } from "@aws-sdk/client-ssm";
-import type { ConfigParameter } from "../config/parameters.ts";
+import type { ConfigParameter } from "../config/declare/parameter-overrides.ts";
 import type { ParameterReader } from "../run/adapters.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 

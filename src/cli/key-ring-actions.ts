@@ -2,13 +2,13 @@ import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { dynamoConfigStore } from "../aws/config-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import type { KeyRingParameter, StoredKeyRing } from "../aws/key-ring-parameter.ts";
-import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText, pruned, retiredKey } from "../config/key-ring.ts";
-import { rotateRows } from "../config/rotation.ts";
-import { createRowCipher } from "../config/row-value.ts";
-import { createSecrets } from "../config/secrets.ts";
-import type { ConfigStore } from "../config/store.ts";
+import type { ConfigStore } from "../config/operate/config-store.ts";
+import { rotateRows } from "../config/operate/rotation.ts";
+import { createRowCipher } from "../config/read/row-cipher.ts";
 import type { Clock } from "../context/clock.ts";
 import { physicalTableName } from "../declare/table.ts";
+import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText, pruned, retiredKey } from "../secrets/key-ring.ts";
+import { createSecrets } from "../secrets/secrets.ts";
 import type { CommandContext } from "./command-context.ts";
 
 /** One call of `keelson key-ring`. */

@@ -1,8 +1,8 @@
 import { DescribeParametersCommand, PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openKeyRingParameter } from "../aws/key-ring-parameter.ts";
-import { setConfig } from "../config/change.ts";
-import { createTenantConfig } from "../config/declaration.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
+import { setConfig } from "../config/operate/set-config.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";

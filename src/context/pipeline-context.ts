@@ -1,6 +1,6 @@
 // biome-ignore lint/style/noRestrictedImports: a type only; `ctx.db` is a document client
 import type { DynamoDBDocumentClient, TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
-import type { ConfigKeyHandle } from "../config/declaration.ts";
+import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Events, Jobs, Queries } from "./names.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createTenantConfig } from "../config/declaration.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
 import { BootError, type BootProblem } from "../errors/boot.ts";
 import { buildServer } from "../server/server.ts";
 import { defineFeature } from "./feature.ts";

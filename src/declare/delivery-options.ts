@@ -1,4 +1,4 @@
-import type { ConfigKeyHandle } from "../config/declaration.ts";
+import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
 
 /** How the channels that every server has send. */
 export interface DeliveryOptions {

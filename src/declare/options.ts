@@ -1,4 +1,4 @@
-import { type CacheOptions, cacheChecks } from "../config/cache-options.ts";
+import { type CacheOptions, cacheChecks } from "../config/cache/cache-options.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { MessageProof } from "../events/proof.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";

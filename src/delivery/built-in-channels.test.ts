@@ -7,7 +7,7 @@ import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { type DnsAnswer, startDnsServer } from "../../test/support/dns-server.ts";
-import { createTenantConfig } from "../config/declaration.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { DeliveryOptions } from "../declare/delivery-options.ts";
 import { defineFeature } from "../declare/feature.ts";

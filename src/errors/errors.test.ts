@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LockedValueError } from "../config/cascade.ts";
+import { LockedValueError } from "../config/read/cascade.ts";
 import { AccessDeniedError, ConflictError, FrameworkError, NotFoundError, PipelineError, ValidationError } from "./errors.ts";
 
 describe("the name of an error", () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { type KeyRing, newRingKey, parseKeyRing, retiredKey } from "../config/key-ring.ts";
-import { createSecrets } from "../config/secrets.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
+import { type KeyRing, newRingKey, parseKeyRing, retiredKey } from "../secrets/key-ring.ts";
+import { createSecrets } from "../secrets/secrets.ts";
 import { envelopeText, type SharedEvent } from "./envelope.ts";
 import { type JobMessage, jobText } from "./job-message.ts";
 import { createMessageGuard, type MessageGuard } from "./message-guard.ts";

@@ -1,10 +1,10 @@
 import type { KeyObject } from "node:crypto";
-import { type KeyRing, proofKey } from "../config/key-ring.ts";
-import type { RecentRing, Secrets } from "../config/secrets.ts";
 import type { Clock } from "../context/clock.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import type { Logger } from "../log/logger.ts";
+import { type KeyRing, proofKey } from "../secrets/key-ring.ts";
+import type { RecentRing, Secrets } from "../secrets/secrets.ts";
 import type { SharedEvent } from "./envelope.ts";
 import type { JobMessage } from "./job-message.ts";
 import type { MessageQueue } from "./message-queue.ts";

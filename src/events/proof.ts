@@ -1,5 +1,5 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
-import { isKeyName } from "../config/key-ring.ts";
+import { isKeyName } from "../secrets/key-ring.ts";
 import type { Cause } from "./cause.ts";
 
 /** What is done about the proofs of messages. */

@@ -1,4 +1,4 @@
-import { quoted } from "../config/quoted.ts";
+import { quoted } from "../errors/quoted.ts";
 import type { ReplyCookie } from "./reply.ts";
 
 const maxCookies = 100;

@@ -1,4 +1,4 @@
-import { quoted } from "../config/quoted.ts";
+import { quoted } from "../errors/quoted.ts";
 import { assertCookie } from "./cookies.ts";
 import { ownHeaders } from "./own-headers.ts";
 

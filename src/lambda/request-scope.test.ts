@@ -3,7 +3,7 @@ import httpErrorHandler from "@middy/http-error-handler";
 import httpHeaderNormalizer from "@middy/http-header-normalizer";
 import httpJsonBodyParser from "@middy/http-json-body-parser";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { createTenantConfig } from "../config/declaration.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
 import { currentContext } from "../context/ambient.ts";
 import { defineFeature } from "../declare/feature.ts";
 import type { EmbeddedStack } from "../embedded/index.ts";

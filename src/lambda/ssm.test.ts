@@ -1,6 +1,6 @@
 import { PutParameterCommand, SSMClient } from "@aws-sdk/client-ssm";
 import { afterEach, expect, test, vi } from "vitest";
-import { createTenantConfig } from "../config/declaration.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";

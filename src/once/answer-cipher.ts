@@ -1,6 +1,6 @@
-import type { Place } from "../config/sealed.ts";
-import type { Secrets } from "../config/secrets.ts";
 import { FrameworkError } from "../errors/errors.ts";
+import type { Place } from "../secrets/sealed.ts";
+import type { Secrets } from "../secrets/secrets.ts";
 import type { AnswerCipher } from "./stored-answers.ts";
 
 /** Seals stored answers with the key ring, bound to the place of their claim. */

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { developmentKeyRing } from "../config/key-ring.ts";
-import { createSecrets } from "../config/secrets.ts";
+import { developmentKeyRing } from "../secrets/key-ring.ts";
+import { createSecrets } from "../secrets/secrets.ts";
 import { type Answer, decodeAnswer, encodeAnswer } from "./answer.ts";
 import { answerCipher } from "./answer-cipher.ts";
 import { completedClaim } from "./claim.ts";

@@ -1,9 +1,9 @@
 import type { SQSClient } from "@aws-sdk/client-sqs";
 import type { SSMClient } from "@aws-sdk/client-ssm";
-import type { OperatorSession } from "../config/operator-session.ts";
-import type { ConfigParameter } from "../config/parameters.ts";
-import type { ConfigRowReader, RowOwner } from "../config/rows.ts";
-import type { ConfigStore } from "../config/store.ts";
+import type { ConfigParameter } from "../config/declare/parameter-overrides.ts";
+import type { ConfigStore } from "../config/operate/config-store.ts";
+import type { OperatorSession } from "../config/operate/operator-session.ts";
+import type { ConfigRowReader, RowOwner } from "../config/read/rows.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";

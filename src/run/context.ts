@@ -1,9 +1,9 @@
-import type { Resolved } from "../config/cascade.ts";
-import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/computed.ts";
-import type { ConfigKeyHandle } from "../config/declaration.ts";
-import type { Decision, RowView } from "../config/key-rows.ts";
-import type { OperatorSession } from "../config/operator-session.ts";
-import type { RowOwner } from "../config/rows.ts";
+import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
+import type { OperatorSession } from "../config/operate/operator-session.ts";
+import type { Resolved } from "../config/read/cascade.ts";
+import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
+import type { Decision, RowView } from "../config/read/key-rows.ts";
+import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database, PipelineContext, RequestView } from "../context/pipeline-context.ts";
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";

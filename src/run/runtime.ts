@@ -1,7 +1,6 @@
-import type { CachedRows } from "../config/cached-rows.ts";
-import type { ConfigResolver } from "../config/resolver.ts";
-import type { RowCipher } from "../config/row-value.ts";
-import type { Secrets } from "../config/secrets.ts";
+import type { CachedRows } from "../config/cache/cached-rows.ts";
+import type { ConfigResolver } from "../config/read/resolver.ts";
+import type { RowCipher } from "../config/read/row-cipher.ts";
 import type { Clock } from "../context/clock.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
@@ -15,6 +14,7 @@ import type { Claims } from "../once/claims.ts";
 import type { Once } from "../once/once.ts";
 import type { Environment, Variables } from "../process/environment.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
+import type { Secrets } from "../secrets/secrets.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Consuming } from "./consuming.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { unusedAdapters } from "../../test/fixtures/unused-adapters.ts";
-import { createTenantConfig } from "../config/declaration.ts";
-import { uncachedRows } from "../config/key-rows.ts";
-import type { ConfigParameter } from "../config/parameters.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
+import type { ConfigParameter } from "../config/declare/parameter-overrides.ts";
+import { uncachedRows } from "../config/read/key-rows.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { createRuntime } from "./create-runtime.ts";
 import { buildServer } from "./server.ts";

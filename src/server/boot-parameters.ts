@@ -1,11 +1,11 @@
-import { developmentKeyRing, type KeyRing, parseKeyRing } from "../config/key-ring.ts";
-import type { AppOverrides } from "../config/overrides.ts";
-import { parameterOverrides } from "../config/parameters.ts";
+import type { AppOverrides } from "../config/declare/app-overrides.ts";
+import { parameterOverrides } from "../config/declare/parameter-overrides.ts";
 import type { Clock } from "../context/clock.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { BootError, type BootProblem } from "../errors/boot.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import type { ParameterReader } from "../run/adapters.ts";
+import { developmentKeyRing, type KeyRing, parseKeyRing } from "../secrets/key-ring.ts";
 
 /** How long SSM is left alone after it failed or held what is not valid. */
 const pauseMs = 5_000;

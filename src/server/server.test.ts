@@ -1,6 +1,6 @@
 import { Logger as PowertoolsLogger } from "@aws-lambda-powertools/logger";
 import { expect, test } from "vitest";
-import { createTenantConfig } from "../config/declaration.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
 import { defineFeature } from "../declare/feature.ts";
 import type { ServerOptions } from "../declare/options.ts";
 import { createRegistry } from "../declare/registry.ts";

@@ -1,6 +1,6 @@
-import { appOverrideProblems } from "../config/overrides.ts";
-import type { ConfigResolver } from "../config/resolver.ts";
-import { configKeyProblems } from "../config/validators.ts";
+import { appOverrideProblems } from "../config/declare/app-overrides.ts";
+import { configKeyProblems } from "../config/declare/validators.ts";
+import type { ConfigResolver } from "../config/read/resolver.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../declare/declared-server.ts";
 import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
 import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { openDatabase } from "../aws/dynamodb.ts";
-import type { ConfigScope } from "../config/declaration.ts";
-import { systemPartition, tenantPartition, userPartition } from "../config/rows.ts";
+import type { ConfigScope } from "../config/declare/declaration.ts";
+import { systemPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";

@@ -7,7 +7,7 @@ import { access, buildServer, createTenantConfig, defineFeature, type ServerOpti
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type KeyRingText, newRingKey, retiredKey } from "../../src/config/key-ring.ts";
+import { type KeyRingText, newRingKey, retiredKey } from "../../src/secrets/key-ring.ts";
 
 declare module "keelson" {
   interface Events {

@@ -13,8 +13,8 @@ import {
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { openAwsAdapters } from "../../src/aws/adapters.ts";
-import { newRingKey } from "../../src/config/key-ring.ts";
 import { createContext } from "../../src/run/context.ts";
+import { newRingKey } from "../../src/secrets/key-ring.ts";
 import { createRuntime } from "../../src/server/create-runtime.ts";
 
 const parameter = "/vault/key-ring";

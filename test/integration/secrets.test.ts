@@ -15,7 +15,7 @@ import {
 } from "keelson";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
-import { newRingKey } from "../../src/config/key-ring.ts";
+import { newRingKey } from "../../src/secrets/key-ring.ts";
 
 const parameter = "/vault/key-ring";
 const keys = { k1: newRingKey(), k2: newRingKey() };

@@ -1,13 +1,13 @@
 import { describe, expectTypeOf, test } from "vitest";
-import { type ConfigWriteResult, setConfig } from "../../src/config/change.ts";
 import {
   type ConfigKeyHandle,
   createSystemConfig,
   createTenantConfig,
   createUserConfig,
   type KeyDeclaration,
-} from "../../src/config/declaration.ts";
-import { type ClampData, resolveConfigOrParam } from "../../src/config/request-parameter.ts";
+} from "../../src/config/declare/declaration.ts";
+import { type ConfigWriteResult, setConfig } from "../../src/config/operate/set-config.ts";
+import { type ClampData, resolveConfigOrParam } from "../../src/config/read/request-parameter.ts";
 import type { PipelineContext } from "../../src/context/pipeline-context.ts";
 import { access } from "../../src/identity/access.ts";
 

@@ -8,10 +8,10 @@ import { DeleteParameterCommand, PutParameterCommand, SSMClient } from "@aws-sdk
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { type StubAws, type StubOptions, stubAws } from "../../../test/support/stub-aws.ts";
-import { createTenantConfig } from "../../config/declaration.ts";
-import { newRingKey } from "../../config/key-ring.ts";
+import { createTenantConfig } from "../../config/declare/declaration.ts";
 import { defineFeature } from "../../declare/feature.ts";
 import type { MessageProof } from "../../events/proof.ts";
+import { newRingKey } from "../../secrets/key-ring.ts";
 import { buildServer, serverInternals } from "../../server/server.ts";
 import { startTestApp, type TestApp } from "../../testing/index.ts";
 import { diagnose, type Finding } from "./diagnose.ts";

@@ -1,4 +1,4 @@
-import { type ConfigParameter, parameterOverrides } from "../../config/parameters.ts";
+import { type ConfigParameter, parameterOverrides } from "../../config/declare/parameter-overrides.ts";
 import type { DeclaredServer } from "../../declare/declared-server.ts";
 import type { ParameterReader } from "../../run/adapters.ts";
 import { readKeyRing } from "../../server/boot-parameters.ts";

@@ -1,0 +1,103 @@
+import { owningPartition, systemPartition } from "../read/rows.ts";
+import { createPage, type Page } from "./row-page.ts";
+
+/** What is kept of one partition. */
+export interface Part<Value> {
+  readonly partition: string;
+  /** The pages, by feature. */
+  readonly pages: Map<string, Page>;
+  /** What was put together from pages, by key; this partition is the narrowest of them. */
+  readonly values: Map<string, Value>;
+  /** The parts of the users of this tenant. */
+  readonly users: Set<Part<Value>>;
+  /** It is no longer in the cache: whoever still holds it asks for another. */
+  isEvicted: boolean;
+}
+
+/** Parts by partition, bounded: the least recently used tenants go first, and take their users along. */
+export interface Cache<Value> {
+  /** The part of a partition, made where there is none; it and its tenant are then the most recently used. */
+  use(partition: string): Part<Value>;
+  /** How many tenants and users are kept. */
+  size(): { readonly tenants: number; readonly users: number };
+}
+
+/** How many users are kept for each tenant that may be kept, on average: one tenant may have them all. */
+export const usersPerTenant = 4;
+
+/** Makes an empty cache of at most `maxTenants` tenants, and four times as many users. */
+export function createCache<Value>(maxTenants: number): Cache<Value> {
+  const system = createPart<Value>(systemPartition());
+  const tenants = new Map<string, Part<Value>>();
+  const users = new Map<string, Part<Value>>();
+  // What is at the end already stays there: a Map whose entries come and go leaves garbage that outlives
+  // young collections, and most reads are of whoever read last.
+  let [lastTenant, lastUser] = [system, system];
+
+  const useTenant = (partition: string) => {
+    if (lastTenant.partition === partition && !lastTenant.isEvicted) return lastTenant;
+    const tenant = moveToEnd(tenants, partition);
+    lastTenant = tenant;
+    if (tenants.size > maxTenants) {
+      const oldest = evictOldest(tenants);
+      for (const user of oldest.users) evict(users, user);
+    }
+    return tenant;
+  };
+  const useUser = (partition: string, owner: string) => {
+    const tenant = useTenant(owner);
+    if (lastUser.partition === partition && !lastUser.isEvicted) return lastUser;
+    const user = moveToEnd(users, partition);
+    lastUser = user;
+    tenant.users.add(user);
+    if (users.size > maxTenants * usersPerTenant) {
+      const oldest = evictOldest(users);
+      tenants.get(String(owningPartition(oldest.partition)))?.users.delete(oldest);
+    }
+    return user;
+  };
+  return {
+    use: (partition) => {
+      if (partition === system.partition) return system;
+      const owner = owningPartition(partition);
+      return owner === undefined ? useTenant(partition) : useUser(partition, owner);
+    },
+    size: () => ({ tenants: tenants.size, users: users.size }),
+  };
+}
+
+/** The page of a feature in a part, made where there is none. */
+export function pageOf(part: Part<unknown>, feature: string, keys: readonly string[]): Page {
+  const known = part.pages.get(feature);
+  if (known !== undefined) return known;
+  const page = createPage(part.partition, keys);
+  part.pages.set(feature, page);
+  return page;
+}
+
+function createPart<Value>(partition: string): Part<Value> {
+  return { partition, pages: new Map(), values: new Map(), users: new Set(), isEvicted: false };
+}
+
+/** A Map keeps the order of insertion: what was used last stands at its end. */
+function moveToEnd<Value>(parts: Map<string, Part<Value>>, partition: string): Part<Value> {
+  const part = parts.get(partition) ?? createPart<Value>(partition);
+  parts.delete(partition);
+  parts.set(partition, part);
+  return part;
+}
+
+/** Called only where there are parts. */
+function evictOldest<Value>(parts: Map<string, Part<Value>>): Part<Value> {
+  // Safe: the map is not empty.
+  const oldest = parts.values().next().value as Part<Value>;
+  evict(parts, oldest);
+  return oldest;
+}
+
+function evict<Value>(parts: Map<string, Part<Value>>, part: Part<Value>): void {
+  part.isEvicted = true;
+  // Writes no longer reach these pages: whoever holds rows of them lets go.
+  for (const page of part.pages.values()) page.stamp += 1;
+  parts.delete(part.partition);
+}

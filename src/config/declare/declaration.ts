@@ -1,0 +1,176 @@
+import type { PipelineContext } from "../../context/pipeline-context.ts";
+import type { AccessRule } from "../../identity/access.ts";
+import { definitionOf } from "./definition.ts";
+
+/** The type of a key's values (specification 2.1). */
+export type ConfigType = "number" | "boolean" | "select" | "text";
+
+/** The narrowest level at which a key may be set at run time (specification 2.1). */
+export type ConfigScope = "system" | "tenant" | "user";
+
+/** The TypeScript type of a key's values; for a select key the union of its options. */
+export type ValueOf<Type extends ConfigType, Option extends string> = Type extends "number"
+  ? number
+  : Type extends "boolean"
+    ? boolean
+    : Type extends "select"
+      ? Option
+      : string;
+
+/** The range a number is kept in, both ends included. */
+export interface Bounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** The `ctx` that a `computed` function gets: the one of the request that reads the key. */
+export type ComputedContext = PipelineContext;
+
+/** A key's declaration as the framework uses it: a handle's `definition`. */
+export interface ConfigKeyDefinition {
+  readonly scope: ConfigScope;
+  readonly type: ConfigType;
+  readonly default?: unknown;
+  readonly bounds?: Bounds;
+  /** The values a select key may have. */
+  readonly options?: readonly string[];
+  readonly computed?: (ctx: ComputedContext) => unknown;
+  /** Who may read the value through the operators' API. */
+  readonly read: AccessRule;
+  /** Who may set the value through the operators' API. */
+  readonly write: AccessRule;
+  readonly allowPerRequest: boolean;
+  readonly encrypted: boolean;
+  /** The type and the options as they were written, for the validators: in plain JavaScript they may be anything. */
+  readonly declared: { readonly type: unknown; readonly options: unknown };
+}
+
+/** The type of a key's values, carried by declarations and handles; it does not exist at run time. */
+declare const valueType: unique symbol;
+
+/** A key as one of the three factories declares it, for `r.config({ keys })`. */
+export interface KeyDeclaration<Value> {
+  readonly definition: ConfigKeyDefinition;
+  readonly [valueType]?: () => Value;
+}
+
+/** A declared key: `ctx.config(handle)` gives a `Value` (specification 2.1). */
+export interface ConfigKeyHandle<Value> {
+  /** `<feature>:config:<kebab-case-name>`. */
+  readonly id: string;
+  readonly definition: ConfigKeyDefinition;
+  readonly [valueType]?: () => Value;
+}
+
+/** Who may read and write a key: under `access`, or directly, not both. */
+type AccessOptions =
+  | {
+      readonly access?: { readonly read?: AccessRule; readonly write?: AccessRule };
+      readonly read?: never;
+      readonly write?: never;
+    }
+  | { readonly access?: never; readonly read?: AccessRule; readonly write?: AccessRule };
+
+/** What goes with each type: a request may override a number within bounds, a boolean or a select, never a text. */
+type TypeOptions<Type extends ConfigType, Option extends string> = Type extends "number"
+  ? { readonly options?: never } & (
+      | { readonly bounds?: Bounds; readonly allowPerRequest?: false }
+      | { readonly bounds: Bounds; readonly allowPerRequest: boolean }
+    )
+  : Type extends "boolean"
+    ? { readonly bounds?: never; readonly options?: never; readonly allowPerRequest?: boolean }
+    : Type extends "select"
+      ? { readonly bounds?: never; readonly options: readonly Option[]; readonly allowPerRequest?: boolean }
+      : { readonly bounds?: never; readonly options?: never; readonly allowPerRequest?: false };
+
+/** A secret is never computed and never comes with a request. */
+type SecrecyOptions =
+  | { readonly encrypted?: false }
+  | { readonly encrypted: boolean; readonly computed?: never; readonly allowPerRequest?: false };
+
+/**
+ * The options of a key (specification 2.1). `default` and what `computed` returns have the
+ * key's type; without either the value may be `undefined`. `read` defaults to
+ * `access.authenticated`, `write` to `access.systemAdmin`, `access.admin` or
+ * `access.authenticated` (the user themself) for a system, tenant or user key;
+ * `allowPerRequest` and `encrypted` default to `false`.
+ */
+export type KeyOptions<Type extends ConfigType, Option extends string, Default, Computed> = AccessOptions &
+  TypeOptions<Type, Option> &
+  SecrecyOptions & {
+    /** The value where no level has one. */
+    readonly default?: Default;
+    /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
+    readonly options?: readonly Option[];
+    /** Derives the value where no row is stored; `undefined` leaves it to the default. */
+    readonly computed?: (ctx: ComputedContext) => Computed | Promise<Computed>;
+  };
+
+/** What a read of the key gives: `undefined` is possible only without both `default` and `computed`. */
+export type DeclaredValue<Type extends ConfigType, Option extends string, Default, Computed> =
+  | ValueOf<Type, Option>
+  | ([Default] extends [never] ? ([Computed] extends [never] ? undefined : never) : never);
+
+// The three signatures are written out, so that each shows its own documentation and types where it is used.
+
+/**
+ * Declares a key that the operations team sets for all tenants at once (specification 2.1).
+ * Never throws: `buildServer` reports what is wrong with a declaration.
+ *
+ * @example
+ * r.config({ keys: { maintenanceMode: createSystemConfig("boolean", { default: false }) } });
+ */
+export function createSystemConfig<
+  const Type extends ConfigType,
+  const Option extends string,
+  Default extends NoInfer<ValueOf<Type, Option>> = never,
+  const Computed extends NoInfer<ValueOf<Type, Option>> = never,
+>(
+  type: Type,
+  options: KeyOptions<Type, Option, Default, Computed>,
+): KeyDeclaration<DeclaredValue<Type, Option, Default, Computed>> {
+  return Object.freeze({ definition: definitionOf("system", type, options) });
+}
+
+/**
+ * Declares a key that a tenant's administrator sets (specification 2.1). When in doubt about
+ * the level of a variable, use this one. Never throws: `buildServer` reports what is wrong
+ * with a declaration.
+ *
+ * @example
+ * r.config({
+ *   keys: { maxUploadSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 10_000 } }) },
+ * });
+ */
+export function createTenantConfig<
+  const Type extends ConfigType,
+  const Option extends string,
+  Default extends NoInfer<ValueOf<Type, Option>> = never,
+  const Computed extends NoInfer<ValueOf<Type, Option>> = never,
+>(
+  type: Type,
+  options: KeyOptions<Type, Option, Default, Computed>,
+): KeyDeclaration<DeclaredValue<Type, Option, Default, Computed>> {
+  return Object.freeze({ definition: definitionOf("tenant", type, options) });
+}
+
+/**
+ * Declares a key that the end user sets: a personal preference, never a business limit
+ * (specification 2.1). Never throws: `buildServer` reports what is wrong with a declaration.
+ *
+ * @example
+ * r.config({
+ *   keys: { listOrder: createUserConfig("select", { options: ["newest", "name"], default: "newest", allowPerRequest: true }) },
+ * });
+ */
+export function createUserConfig<
+  const Type extends ConfigType,
+  const Option extends string,
+  Default extends NoInfer<ValueOf<Type, Option>> = never,
+  const Computed extends NoInfer<ValueOf<Type, Option>> = never,
+>(
+  type: Type,
+  options: KeyOptions<Type, Option, Default, Computed>,
+): KeyDeclaration<DeclaredValue<Type, Option, Default, Computed>> {
+  return Object.freeze({ definition: definitionOf("user", type, options) });
+}

@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createSystemConfig, createTenantConfig, createUserConfig, type KeyDeclaration } from "./declaration.ts";
+import { parameterOverrides } from "./parameter-overrides.ts";
+import type { ConfigKeyRegistry } from "./validators.ts";
+
+const registry = registryOf({
+  maxUploadSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 } }),
+  listOrder: createUserConfig("select", { options: ["newest", "name"] }),
+  maintenanceMode: createSystemConfig("boolean", { default: false }),
+  greeting: createTenantConfig("text", {}),
+  quota: createTenantConfig("number", { computed: () => 1 }),
+  pin: createTenantConfig("number", { encrypted: true, bounds: { min: 1, max: 9 } }),
+});
+
+function registryOf(keys: Record<string, KeyDeclaration<unknown>>): ConfigKeyRegistry {
+  const entries = Object.entries(keys).map(([name, { definition }]) => {
+    const id = `files:config:${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    return [id, { id, feature: "files", name, definition }] as const;
+  });
+  return { configKeys: new Map(entries) };
+}
+
+const read = (parameters: Record<string, string>, secure = false) =>
+  parameterOverrides(
+    registry,
+    "/app",
+    Object.entries(parameters).map(([name, value]) => ({ name, value, secure })),
+  );
+
+test("values are parsed to the types of their keys, whichever way a key is named", () => {
+  const { overrides, problems } = read({
+    "/app/files/max-upload-size-mb": "50",
+    "/app/files/listOrder": "name\n",
+    "/app/files/maintenance-mode": " true ",
+    "/app/files/greeting": " hello ",
+    "/app/files/pin": "4",
+  });
+
+  expect(problems).toEqual([]);
+  expect({ ...overrides }).toEqual({
+    "files:config:max-upload-size-mb": 50,
+    "files:config:list-order": "name",
+    "files:config:maintenance-mode": true,
+    "files:config:greeting": " hello ",
+    "files:config:pin": 4,
+  });
+  expect(read({ "/app/files/maintenanceMode": "false" }).overrides).toMatchObject({ "files:config:maintenance-mode": false });
+});
+
+test.each([
+  ["/app/files/max-upload-size-mb", "fifty", "override-type"],
+  ["/app/files/max-upload-size-mb", "0x10", "override-type"],
+  ["/app/files/max-upload-size-mb", "", "override-type"],
+  ["/app/files/max-upload-size-mb", "0", "override-bounds"],
+  ["/app/files/maintenance-mode", "yes", "override-type"],
+  ["/app/files/list-order", "oldest", "override-type"],
+  ["/app/files/quota", "5", "override-computed"],
+  ["/app/files/nothing", "5", "parameter-unknown"],
+  ["/app/files", "5", "parameter-unknown"],
+  ["/app/files/greeting/deeper", "5", "parameter-unknown"],
+  ["/app/files/Max-Upload-Size-Mb", "5", "parameter-unknown"],
+  ["/application/files/greeting", "5", "parameter-unknown"],
+  ["/app/__proto__/constructor", "5", "parameter-unknown"],
+])("%s with the value %j is refused under its name: %s", (name, value, rule) => {
+  const { overrides, problems } = read({ [name]: value });
+  expect(problems).toMatchObject([{ key: name, rule }]);
+  expect({ ...overrides }).toEqual({});
+});
+
+test("all problems come at once, and what is near a key is suggested", () => {
+  const { problems } = read({ "/app/files/greting": "x", "/app/files/pin": "x", "/app/files/quota": "x", "/app/ä b": "x" });
+  expect(problems.map(({ key }) => key)).toEqual([
+    "/app/files/greting",
+    "/app/files/pin",
+    "/app/files/quota",
+    "/app/files/quota",
+    '"/app/ä b"',
+  ]);
+  expect(problems[0]?.fix).toBe("did you mean /app/files/greeting?");
+});
+
+test("one key under two names is refused", () => {
+  const { problems } = read({ "/app/files/max-upload-size-mb": "5", "/app/files/maxUploadSizeMb": "6" });
+  expect(problems).toMatchObject([{ key: "/app/files/maxUploadSizeMb", rule: "parameter-twice" }]);
+  expect(problems[0]?.message).toContain("/app/files/max-upload-size-mb");
+});
+
+test("what is no declaration is no key", () => {
+  const id = "files:config:broken";
+  const broken = { configKeys: new Map([[id, { id, feature: "files", name: "broken", definition: 7 as never }]]) };
+  const { problems } = parameterOverrides(broken, "/app", [{ name: "/app/files/broken", value: "1", secure: false }]);
+  expect(problems).toMatchObject([{ rule: "parameter-unknown" }]);
+});
+
+test("the value of an encrypted key, of a SecureString and of an unknown key is in no message", () => {
+  const names = ["max-upload-size-mb", "list-order", "maintenance-mode", "quota", "pin", "unknown"];
+  fc.assert(
+    fc.property(fc.constantFrom(...names), fc.stringMatching(/^[a-z]{12,40}$/), fc.boolean(), (name, secret, secure) => {
+      const isSecret = secure || name === "pin" || name === "unknown";
+      const { problems } = read({ [`/app/files/${name}`]: secret }, secure);
+      expect(problems.length).toBeGreaterThan(0);
+      if (isSecret) expect(JSON.stringify(problems)).not.toContain(secret);
+    }),
+  );
+});

@@ -1,0 +1,97 @@
+import { BootError, type BootProblem } from "../../errors/boot.ts";
+import type { ConfigKeyDefinition } from "./declaration.ts";
+import { isDefinition, isObject } from "./definition.ts";
+import {
+  accessProblems,
+  allowPerRequestProblems,
+  boundsProblems,
+  computedProblems,
+  defaultProblems,
+  nameProblems,
+  optionsProblems,
+  type Rule,
+} from "./key-rules.ts";
+
+/** A key as the registry keeps it. */
+export interface RegisteredConfigKey {
+  /** `files:config:max-upload-size-mb`. */
+  readonly id: string;
+  /** The feature that declares it: `files`. */
+  readonly feature: string;
+  /** Its name in the declaration: `maxUploadSizeMb`. */
+  readonly name: string;
+  readonly definition: ConfigKeyDefinition;
+}
+
+/** The part of a registry that concerns configuration. */
+export interface ConfigKeyRegistry {
+  /** By key identifier. */
+  readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
+}
+
+const everyRule: readonly Rule[] = [
+  nameProblems,
+  optionsProblems,
+  boundsProblems,
+  defaultProblems,
+  computedProblems,
+  allowPerRequestProblems,
+  accessProblems,
+];
+
+/** Says everything that is wrong with one key. */
+export function configKeyProblems(key: RegisteredConfigKey): BootProblem[] {
+  return problemsOf(key, everyRule);
+}
+
+/**
+ * Checks the bounds of every key (specification 2.2): bounds on a key that is no number,
+ * bounds that are no range, a default outside of them.
+ *
+ * @throws BootError with the problems of all keys.
+ */
+export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
+  validate(registry, boundsProblems);
+}
+
+/**
+ * Checks the computed keys (specification 2.2): `computed` that is no function, or together
+ * with `encrypted`.
+ *
+ * @throws BootError with the problems of all keys.
+ */
+export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
+  validate(registry, computedProblems);
+}
+
+/**
+ * Checks the keys that a request may override (specification 2.2): never a text or a secret,
+ * and a number only within bounds.
+ *
+ * @throws BootError with the problems of all keys.
+ */
+export function validateConfigKeyAllowPerRequest(registry: ConfigKeyRegistry): void {
+  validate(registry, allowPerRequestProblems);
+}
+
+function validate(registry: ConfigKeyRegistry, rule: Rule): void {
+  const problems = [...registry.configKeys.values()].flatMap((key) => problemsOf(key, [rule]));
+  if (problems.length > 0) throw new BootError(problems);
+}
+
+function problemsOf(key: RegisteredConfigKey, rules: readonly Rule[]): BootProblem[] {
+  const problems: BootProblem[] = [];
+  const report = (rule: string, message: string, fix: string) =>
+    problems.push({ feature: key.feature, key: key.id, rule, message, fix });
+  if (isDefinition(key.definition)) {
+    const { options } = key.definition.declared;
+    for (const rule of rules) rule({ ...key, options: isObject(options) ? options : {} }, report);
+  } else {
+    report(
+      "not-a-declaration",
+      "it was not made by one of the three factories",
+      "declare it with createSystemConfig, createTenantConfig or createUserConfig",
+    );
+  }
+  return problems;
+}

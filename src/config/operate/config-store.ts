@@ -1,0 +1,59 @@
+import type { CommitItem } from "../../context/pipeline-context.ts";
+import type { Sealed } from "../../secrets/sealed.ts";
+import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
+
+/** What a checked write did. */
+export type WriteAction = "set" | "reset" | "undo";
+
+/** A row as one write left it. */
+export interface HistoryEntry extends ConfigRow {
+  readonly action: WriteAction;
+}
+
+/** A row to be written, with its entry in the history. */
+export interface RowWrite {
+  readonly address: RowAddress;
+  readonly row: ConfigRow;
+  /** What history keeps of it. */
+  readonly entry: HistoryEntry;
+  /** The `version` that the stored row has to have; `undefined` where it has none, or there is no row. */
+  readonly seenVersion: number | undefined;
+}
+
+/** Which entries of a history are read. */
+export interface HistoryRange {
+  /** Only entries of lower versions. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+}
+
+/** Rows as the operators see them: read consistently and past any cache, written together with their history. */
+export interface ConfigStore extends ConfigRowReader {
+  /** Writes the row and its entry in the history, both or neither; `false` where the stored row is another version. */
+  write(write: RowWrite): Promise<boolean>;
+  /** The items of such a write, for a transaction that has more of them. */
+  itemsOf(write: RowWrite): readonly CommitItem[];
+  /** The entries of one row's history, the newest first. */
+  history(address: RowAddress, range: HistoryRange): Promise<readonly HistoryEntry[]>;
+  /** A page of the rows that are sealed, of all tenants; `from` is the `next` of the page before. */
+  sealedRows(from: string | undefined): Promise<SealedPage>;
+  /** Puts another sealed value into a row; `false` where the row has been written meanwhile. */
+  reseal(row: SealedRow, value: Sealed): Promise<boolean>;
+}
+
+/** A row whose value is sealed. */
+export interface SealedRow {
+  readonly address: RowAddress;
+  /** As it is stored; absent from rows that were put there by hand. */
+  readonly version: number | undefined;
+  readonly value: Sealed;
+}
+
+/** Some of the sealed rows. */
+export interface SealedPage {
+  readonly rows: readonly SealedRow[];
+  /** How many items were looked at for them. */
+  readonly scanned: number;
+  /** Where the next page begins; absent at the end. */
+  readonly next?: string;
+}

@@ -1,0 +1,110 @@
+import { isSealed } from "../../secrets/sealed.ts";
+import { frameworkDefault } from "../declare/framework-defaults.ts";
+import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
+import type { ConfigLevel } from "./explain-levels.ts";
+import { declarationView, explainLevels } from "./explain-levels.ts";
+import type { ConfigExplanation, ConfigItem, explainConfig } from "./look-up.ts";
+import {
+  addressesOf,
+  noteOther,
+  type OperatorContext,
+  type OperatorSession,
+  openOperatorSession,
+  readStored,
+} from "./operator-session.ts";
+import { aimAt, aimToRead, type ConfigTarget, mayRead, mayWriteSystemRow, ownerAt, type TargetKey } from "./target.ts";
+
+/** The explanation of {@link explainConfig}, with its throws. */
+export async function explainKey(ctx: OperatorContext, handle: TargetKey, target: ConfigTarget): Promise<ConfigExplanation> {
+  const aim = aimToRead(ctx.user, handle, target);
+  noteOther(ctx, "explain", handle.id, aim);
+  const owner = ownerAt(aim);
+  const session = openOperatorSession(ctx, owner);
+  const levels = rowLevels(handle.definition.scope, owner);
+  const rows = await readStored(session, addressesOf(handle, levels));
+  const ages = levels.flatMap(({ partition }) => session.kept.ageMs(partition, handle.id) ?? []);
+  const explanation = await explained(session, handle, levels, rows);
+  return {
+    ...explanation,
+    levels: mayWriteSystemRow(ctx.user, handle) ? explanation.levels : explanation.levels.map(withoutWriter),
+    declaration: declarationView(handle.definition),
+    ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
+  };
+}
+
+/** A system row as those see it who may not write it: not who has, nor why. */
+function withoutWriter(level: ConfigLevel): ConfigLevel {
+  if (level.source !== "system-row") return level;
+  const { updatedBy: _updatedBy, reason: _reason, ...rest } = level;
+  return rest;
+}
+
+/**
+ * Lists keys with their values, those that the caller may read; all rows in one go, consistently.
+ *
+ * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
+ * ValidationError for a target that is none; FrameworkError `config_unavailable`.
+ */
+export async function listConfig(
+  ctx: OperatorContext,
+  keys: readonly TargetKey[],
+  target: ConfigTarget = {},
+): Promise<readonly ConfigItem[]> {
+  const aim = aimAt(ctx.user, target, "user");
+  noteOther(ctx, "list", undefined, aim);
+  const owner = ownerAt(aim);
+  const session = openOperatorSession(ctx, owner);
+  const readable = keys
+    .filter((key) => mayRead(ctx.user, key))
+    .map((key) => ({ key, levels: rowLevels(key.definition.scope, owner) }));
+  const rows = await readStored(
+    session,
+    readable.flatMap(({ key, levels }) => addressesOf(key, levels)),
+  );
+  let taken = 0;
+  const items: ConfigItem[] = [];
+  for (const { key, levels } of readable) {
+    const { levels: _levels, ...item } = await explained(session, key, levels, rows.slice(taken, taken + levels.length));
+    items.push(item);
+    taken += levels.length;
+  }
+  return items;
+}
+
+/** Explains a key from rows that were read. */
+export async function explained(
+  session: OperatorSession,
+  { id, definition }: TargetKey,
+  levels: readonly RowLevel[],
+  rows: readonly (ConfigRow | undefined)[],
+): Promise<ConfigItem & { readonly levels: readonly ConfigLevel[] }> {
+  for (const row of rows) if (isSealed(row?.value)) await session.cipher.prepare(row.value.key);
+  const explanation = await explainLevels({
+    definition,
+    openRow: (row, { partition }) => session.cipher.openRow(row, definition, { partition, key: id }),
+    rows: levels.map((level, index) => ({ level, row: rows[index] })),
+    override: session.override(id),
+    frameworkDefault: frameworkDefault(id, definition),
+    nowMs: session.clock.now(),
+    compute: async () => {
+      try {
+        return await session.computed.read(id, undefined, (node) => definition.computed?.(session.contextFor(node)));
+      } catch (error) {
+        session.log.warn("config.computed_failed", { key: id, message: error instanceof Error ? error.message : String(error) });
+        throw error;
+      }
+    },
+  });
+  const { value, source } = explanation;
+  const version = explanation.levels.find(({ active }) => active)?.version;
+  return {
+    key: id,
+    type: definition.type,
+    scope: definition.scope,
+    ...(definition.encrypted || value === undefined ? {} : { value }),
+    source,
+    ...(definition.encrypted ? { isSet: explanation.levels.some(({ active, isSet }) => active && isSet) } : {}),
+    ...(version === undefined ? {} : { version }),
+    levels: explanation.levels,
+  };
+}

@@ -1,0 +1,115 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createTenantConfig } from "../declare/declaration.ts";
+import { cascade } from "../read/cascade.ts";
+import { rowToReset, rowToSet, versionOf } from "./written-row.ts";
+
+const writer = { userId: "ann", nowMs: 1_700_000_000_000 };
+const number = createTenantConfig("number", {}).definition;
+const text = createTenantConfig("text", {}).definition;
+
+describe("what is set is what is read", () => {
+  const keys = [
+    createTenantConfig("number", { bounds: { min: -10, max: 10 } }).definition,
+    number,
+    createTenantConfig("boolean", {}).definition,
+    createTenantConfig("select", { options: ["a", "b"] }).definition,
+    text,
+  ];
+  test.each(keys.map((definition) => [definition.type, definition] as const))(
+    "for any value of a %s key, or it is refused",
+    (_type, definition) => {
+      const value = fc.oneof(
+        fc.double(),
+        fc.integer({ min: -20, max: 20 }),
+        fc.boolean(),
+        fc.string(),
+        fc.constantFrom("a", "b", null, undefined),
+        fc.anything(),
+      );
+      fc.assert(
+        fc.property(value, (given) => {
+          const misfits: unknown[] = [];
+          const read = () =>
+            cascade(
+              definition,
+              { rows: [{ source: "tenant-row", row: { value: given } }], override: undefined, frameworkDefault: undefined },
+              (misfit) => misfits.push(misfit),
+            );
+          let stored: unknown;
+          try {
+            stored = rowToSet(definition, { value: given }, undefined, writer).value;
+          } catch (error) {
+            expect(error).toMatchObject({ status: 422, fields: [{ field: "value" }] });
+            return;
+          }
+          expect(stored).toBe(given);
+          expect([read(), misfits]).toEqual([{ value: given, source: "tenant-row" }, []]);
+        }),
+      );
+    },
+  );
+});
+
+test.each([
+  [number, Number.MAX_SAFE_INTEGER, undefined],
+  [number, -Number.MAX_SAFE_INTEGER - 1, /beyond 9007199254740991/],
+  [number, 1e-130, undefined],
+  [number, 0, undefined],
+  [number, -1e-131, /nearer to 0/],
+  [text, "", undefined],
+  [text, "é".repeat(8_192), undefined],
+  [text, "é".repeat(8_193), /has 16386 bytes, more than 16384/],
+  [text, "\ud800", /not well-formed/],
+])("the store's limits are known before it is asked (case %#)", (definition, value, problem) => {
+  const set = () => rowToSet(definition, { value }, undefined, writer);
+
+  if (problem === undefined) expect(set()).toMatchObject({ value, version: 1 });
+  else expect(set).toThrow(expect.objectContaining({ fields: [{ field: "value", error: expect.stringMatching(problem) }] }));
+});
+
+test("a row carries who, when, why and until when", () => {
+  const options = { value: 5, reason: "because", expiresAt: "2023-11-14T23:13:20.5+00:00" };
+
+  expect(rowToSet(number, options, { value: 1, version: 41 }, writer)).toEqual({
+    value: 5,
+    version: 42,
+    updatedAt: "2023-11-14T22:13:20.000Z",
+    updatedBy: "ann",
+    reason: "because",
+    expiresAt: 1_700_003_601,
+  });
+});
+
+test.each([["tomorrow"], ["2030-01-01"], ["2030-01-01T00:00:00"], ["2030-13-01T00:00:00Z"], [1_900_000_000], [new Date()], [""]])(
+  "%s is no expiry",
+  (expiresAt) => {
+    expect(() => rowToSet(number, { value: 5, expiresAt: expiresAt as string }, undefined, writer)).toThrow(
+      expect.objectContaining({ fields: [expect.objectContaining({ field: "expiresAt" })] }),
+    );
+  },
+);
+
+test("a reason is a well-formed text of at most 1,000 characters", () => {
+  const set = (reason: unknown) => () => rowToSet(number, { value: 5, reason: reason as string }, undefined, writer);
+
+  expect(set("x".repeat(1_000))()).toMatchObject({ version: 1 });
+  for (const reason of ["x".repeat(1_001), "\udfff", 7, {}]) {
+    expect(set(reason)).toThrow(expect.objectContaining({ fields: [expect.objectContaining({ field: "reason" })] }));
+  }
+});
+
+test("a tombstone goes on with the version, and only where there is something to take away", () => {
+  expect(rowToReset({}, { value: 5, version: 3 }, { ...writer, userId: undefined })).toEqual({
+    value: undefined,
+    version: 4,
+    updatedAt: "2023-11-14T22:13:20.000Z",
+    deleted: true,
+  });
+  expect(rowToReset({}, undefined, writer)).toBeUndefined();
+  expect(rowToReset({}, { value: undefined, version: 3, deleted: true }, writer)).toBeUndefined();
+});
+
+test.each([[undefined], ["3"], [1.5], [-1], [Number.NaN]])("a row whose version is %s counts as never written", (version) => {
+  expect(versionOf({ value: 1, version: version as number })).toBe(0);
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from "vitest";
+import { type ConfigKeyDefinition, createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import { cascade, cascadeFromComputed, type Levels, type Misfit } from "./cascade.ts";
+
+const limit = createUserConfig("number", { default: 10, bounds: { min: 1, max: 100 } }).definition;
+
+/** Runs the cascade on what is given of the levels. */
+function run(definition: ConfigKeyDefinition, levels: Partial<Levels>) {
+  const misfits: Misfit[] = [];
+  const outcome = cascade(definition, { rows: [], override: undefined, frameworkDefault: undefined, ...levels }, (misfit) =>
+    misfits.push(misfit),
+  );
+  return { outcome, misfits };
+}
+
+function row(source: Levels["rows"][number]["source"], value: unknown): Levels["rows"][number] {
+  return { source, row: { value } };
+}
+
+describe("the order of levels", () => {
+  test("the first row wins over everything below", () => {
+    const rows = [row("user-row", 1), row("tenant-row", 2), row("system-row", 3)];
+    expect(run(limit, { rows, override: 4 }).outcome).toEqual({ value: 1, source: "user-row" });
+    expect(run(limit, { rows: rows.slice(1), override: 4 }).outcome).toEqual({ value: 2, source: "tenant-row" });
+    expect(run(limit, { rows: rows.slice(2), override: 4 }).outcome).toEqual({ value: 3, source: "system-row" });
+    expect(run(limit, { override: 4 }).outcome).toEqual({ value: 4, source: "app-override" });
+  });
+
+  test("a row wins over computed, which wins over the default", () => {
+    const { definition } = createTenantConfig("number", { default: 1, computed: () => 2 });
+    expect(run(definition, { rows: [row("system-row", 3)] }).outcome).toEqual({ value: 3, source: "system-row" });
+    expect(run(definition, {}).outcome).toBe("ask-computed");
+    const levels = { frameworkDefault: 4 };
+    expect(cascadeFromComputed(definition, 2, levels, () => {})).toEqual({ value: 2, source: "computed" });
+    expect(cascadeFromComputed(definition, undefined, levels, () => {})).toEqual({ value: 1, source: "default" });
+  });
+
+  test("the feature's default wins over the framework's, and without both the value is missing", () => {
+    const bare = createTenantConfig("number", {}).definition;
+    expect(run(limit, { frameworkDefault: 5 }).outcome).toEqual({ value: 10, source: "default" });
+    expect(run(bare, { frameworkDefault: 5 }).outcome).toEqual({ value: 5, source: "default" });
+    expect(run(bare, {}).outcome).toEqual({ value: undefined, source: "missing" });
+  });
+
+  test.each([
+    [createSystemConfig("boolean", { default: true }), false],
+    [createTenantConfig("number", { default: 5 }), 0],
+    [createTenantConfig("number", { default: 5 }), -0],
+    [createTenantConfig("text", { default: "x" }), ""],
+    [createTenantConfig("select", { options: ["", "a"], default: "a" }), ""],
+  ])("%o: %j is a value at every level", ({ definition }, value) => {
+    expect(run(definition, { rows: [row("system-row", value)] }).outcome).toEqual({ value, source: "system-row" });
+    expect(run(definition, { override: value }).outcome).toEqual({ value, source: "app-override" });
+    expect(cascadeFromComputed(definition, value, { frameworkDefault: undefined }, () => {})).toEqual({
+      value,
+      source: "computed",
+    });
+    expect(run({ ...definition, default: value }, {}).outcome).toEqual({ value, source: "default" });
+  });
+});
+
+describe("values that do not fit", () => {
+  test.each([undefined, null, "5", Number.NaN, Number.POSITIVE_INFINITY, 5n, {}, [5], true])(
+    "%o is no number: the next level decides, with one misfit",
+    (value) => {
+      const { outcome, misfits } = run(limit, { rows: [row("user-row", value), row("tenant-row", 2)] });
+      expect(outcome).toEqual({ value: 2, source: "tenant-row" });
+      expect(misfits.map(({ source }) => source)).toEqual(["user-row"]);
+    },
+  );
+
+  test("a number out of bounds is clamped for tenant and user, and used as it is for operators", () => {
+    const from = (source: "user-row" | "tenant-row" | "system-row", value: number) => run(limit, { rows: [row(source, value)] });
+    expect(from("user-row", 500)).toEqual({
+      outcome: { value: 100, source: "user-row" },
+      misfits: [{ source: "user-row", reason: "500 is above bounds.max 100; it is clamped" }],
+    });
+    expect(from("tenant-row", 0).outcome).toEqual({ value: 1, source: "tenant-row" });
+    expect(from("system-row", 500)).toEqual({
+      outcome: { value: 500, source: "system-row" },
+      misfits: [{ source: "system-row", reason: "500 is above bounds.max 100; it is used as it is" }],
+    });
+    expect(run(limit, { override: 500 })).toEqual({ outcome: { value: 500, source: "app-override" }, misfits: [] });
+  });
+
+  test("a computed number is clamped unless the key is the operators'", () => {
+    const bounds = { min: 1, max: 100 };
+    const computed = () => 500;
+    const of = ({ definition }: { definition: ConfigKeyDefinition }) =>
+      cascadeFromComputed(definition, 500, { frameworkDefault: undefined }, () => {}).value;
+    expect(of(createUserConfig("number", { bounds, computed }))).toBe(100);
+    expect(of(createTenantConfig("number", { bounds, computed }))).toBe(100);
+    expect(of(createSystemConfig("number", { bounds, computed }))).toBe(500);
+  });
+
+  test("an option that is gone, and a computed value of another type, leave it to the next level", () => {
+    const { definition } = createTenantConfig("select", { options: ["a", "b"], default: "a" });
+    const gone = run(definition, { rows: [row("tenant-row", "c")] });
+    expect(gone.outcome).toEqual({ value: "a", source: "default" });
+    expect(gone.misfits).toEqual([
+      { source: "tenant-row", reason: '"c" is none of the options ["a", "b"]; the next level decides' },
+    ]);
+    const misfits: Misfit[] = [];
+    const computed = cascadeFromComputed(definition, 5, { frameworkDefault: undefined }, (misfit) => misfits.push(misfit));
+    expect(computed).toEqual({ value: "a", source: "default" });
+    expect(misfits).toHaveLength(1);
+  });
+
+  test("an override that never went through validateAppOverrides falls through as well", () => {
+    expect(run(limit, { override: "5" })).toMatchObject({
+      outcome: { value: 10, source: "default" },
+      misfits: [{ source: "app-override" }],
+    });
+  });
+
+  test("the value of a secret is in no reason", () => {
+    const { definition } = createTenantConfig("number", { encrypted: true, bounds: { min: 1, max: 9 } });
+    const { misfits } = run(definition, { rows: [row("tenant-row", "hunter2"), row("system-row", 1234)] });
+    expect(misfits).toHaveLength(2);
+    expect(JSON.stringify(misfits)).not.toMatch(/hunter2|1234/);
+  });
+});

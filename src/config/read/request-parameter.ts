@@ -1,0 +1,100 @@
+import type { PipelineContext } from "../../context/pipeline-context.ts";
+import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/declaration.ts";
+import { clamp } from "../declare/value-check.ts";
+
+/** A clamped parameter, as a log line takes it (specification 6, rule 7). */
+export type ClampData = {
+  /** The key's identifier. */
+  readonly key: string;
+  /** The number that was asked for. */
+  readonly original: number;
+  /** The number that is used. */
+  readonly clamped: number;
+  /** The upper bound. */
+  readonly max: number;
+};
+
+/** Options of {@link resolveConfigOrParam}. */
+export interface ParameterOptions {
+  /** Called when a number from the parameter was outside of the bounds. Default: nothing is called. */
+  readonly onClamp?: (data: ClampData) => void;
+}
+
+/**
+ * Resolves a key that the request may override (specification 2.4). A number is parsed and
+ * clamped into the bounds; `"true"` and `"1"` are true, any other text is false; a select
+ * takes one of its options. What is absent (`undefined`, `null`; for numbers and selects also
+ * blank), no finite decimal number, or no option leaves it to the configured value. A number
+ * is always returned inside the bounds, whatever level gave it. A parameter may exceed the
+ * tenant's value, up to `bounds.max`.
+ *
+ * @throws Error where there is a parameter and the key does not allow one, which is a mistake
+ * in the code; and whatever `ctx.config` throws.
+ * @example
+ * const seconds = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, input.expiresSeconds, {
+ *   onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
+ * });
+ */
+export async function resolveConfigOrParam<Value>(
+  ctx: Pick<PipelineContext, "config">,
+  handle: ConfigKeyHandle<Value>,
+  paramValue: unknown,
+  options: ParameterOptions = {},
+): Promise<Value> {
+  const { id, definition } = handle;
+  if (!isAbsent(definition, paramValue)) {
+    assertAllowed(id, definition);
+    const parameter = fromParameter(id, definition, paramValue, options);
+    // Safe: `fromParameter` gives only what the key's type allows, which is what Value stands for.
+    if (parameter !== undefined) return parameter as Value;
+  }
+  const configured = await ctx.config(handle);
+  if (definition.bounds === undefined || typeof configured !== "number") return configured;
+  // Safe: a clamped number is still the number that Value stands for.
+  return clamp(configured, definition.bounds) as Value;
+}
+
+function isAbsent({ type }: ConfigKeyDefinition, value: unknown): boolean {
+  const blankIsAbsent = type === "number" || type === "select";
+  return value === undefined || value === null || (blankIsAbsent && typeof value === "string" && value.trim() === "");
+}
+
+/** The validators refuse the same at boot; this guards keys that never went through them. */
+function assertAllowed(id: string, { type, encrypted, allowPerRequest, bounds }: ConfigKeyDefinition): void {
+  if (type === "text" || encrypted) {
+    throw new Error(
+      `${id}: a request can never override ${encrypted ? "an encrypted" : "a text"} key; call ctx.config(handle) instead`,
+    );
+  }
+  if (!allowPerRequest) {
+    throw new Error(
+      `${id}: a request cannot override this key; declare it with allowPerRequest: true, or call ctx.config(handle)`,
+    );
+  }
+  if (type === "number" && bounds === undefined) {
+    throw new Error(`${id}: a request cannot override a number without bounds; declare bounds: { min, max }`);
+  }
+}
+
+function fromParameter(id: string, definition: ConfigKeyDefinition, value: unknown, { onClamp }: ParameterOptions): unknown {
+  switch (definition.type) {
+    case "number": {
+      const original = numberFrom(value);
+      if (original === undefined || definition.bounds === undefined) return undefined;
+      const clamped = clamp(original, definition.bounds);
+      if (clamped !== original) onClamp?.({ key: id, original, clamped, max: definition.bounds.max });
+      return clamped;
+    }
+    case "boolean":
+      return value === true || value === "true" || value === "1";
+    default:
+      return definition.options?.find((option) => option === value);
+  }
+}
+
+/** A finite number from a number or from decimal text; hexadecimal and separators are none. */
+function numberFrom(value: unknown): number | undefined {
+  const number =
+    typeof value === "string" && /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : undefined;
+}

@@ -1,0 +1,113 @@
+import { createHash } from "node:crypto";
+import type { ConfigScope } from "../declare/declaration.ts";
+
+/** A stored value of one key at one level. */
+export interface ConfigRow {
+  readonly value: unknown;
+  /** Grows with each write. */
+  readonly version: number;
+  /** ISO 8601. */
+  readonly updatedAt?: string;
+  readonly updatedBy?: string;
+  readonly reason?: string;
+  /** In seconds since the epoch; from then on the row does not count. */
+  readonly expiresAt?: number;
+  /** A tombstone: the value was deleted, the version lives on. */
+  readonly deleted?: true;
+}
+
+/** Where a row is stored. */
+export interface RowAddress {
+  readonly partition: string;
+  /** The key's identifier. */
+  readonly key: string;
+}
+
+/** Reads rows from wherever they are kept. */
+export interface ConfigRowReader {
+  /**
+   * Returns one row for each address, in the same order; `undefined` where none is stored.
+   *
+   * @param options - `consistent` (default `true`): whether every write that was answered before is seen.
+   */
+  read(
+    addresses: readonly RowAddress[],
+    options?: { readonly consistent?: boolean },
+  ): Promise<readonly (ConfigRow | undefined)[]>;
+}
+
+/** The source of a value that comes from a row (specification 2.2). */
+export type RowSource = "user-row" | "tenant-row" | "system-row";
+
+/** Whose rows are read. Without a tenant there are neither tenant nor user rows. */
+export interface RowOwner {
+  readonly tenantId: string | undefined;
+  readonly userId: string | undefined;
+}
+
+/** A partition, and what a value from it is called. */
+export interface RowLevel {
+  readonly source: RowSource;
+  readonly partition: string;
+}
+
+/** The levels whose rows count for a key of `scope`, the narrowest first (specification 4.1, rules 2 and 3). */
+export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
+  const levels: RowLevel[] = [];
+  // `typeof`, not a comparison: plain JavaScript passes null for nobody.
+  if (scope !== "system" && typeof tenantId === "string") {
+    if (scope === "user" && typeof userId === "string") {
+      levels.push({ source: "user-row", partition: userPartition(tenantId, userId) });
+    }
+    levels.push({ source: "tenant-row", partition: tenantPartition(tenantId) });
+  }
+  levels.push({ source: "system-row", partition: systemPartition() });
+  return levels;
+}
+
+/** Whether a row counts at `nowMs`: it is there, no tombstone, and not expired. */
+export function isCurrent(row: ConfigRow | undefined, nowMs: number): row is ConfigRow {
+  return row !== undefined && row.deleted !== true && (row.expiresAt === undefined || row.expiresAt * 1000 > nowMs);
+}
+
+/** The partition of the rows that hold for all tenants. */
+export function systemPartition(): string {
+  return "config#system";
+}
+
+/** The partition of one tenant's rows. */
+export function tenantPartition(tenantId: string): string {
+  return `config#tenant#${escaped(tenantId)}`;
+}
+
+/** The partition of one user's rows. */
+export function userPartition(tenantId: string, userId: string): string {
+  return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
+}
+
+const ofUsers = "config#user#";
+
+/** The tenant's partition beside the partition of one of its users; `undefined` for any other partition. */
+export function owningPartition(partition: string): string | undefined {
+  if (!partition.startsWith(ofUsers)) return undefined;
+  // Safe to look for: an ID's own `#` is escaped.
+  return `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
+}
+
+/** DynamoDB takes partition keys of up to 2048 bytes; the longest of ours has two IDs and 13 bytes more. */
+const longestIdBytes = 1000;
+
+/**
+ * Makes an ID part of a partition so that no two IDs meet and none reaches another partition:
+ * `#` separates and `%` escapes; lone surrogates would all become U+FFFD in UTF-8; an over-long
+ * ID is replaced by its hash, marked `%h`, which escaping never produces.
+ */
+function escaped(id: string): string {
+  if (/^[\w.:@-]{0,256}$/.test(id)) return id;
+  const text = id.replace(/[%#]|\p{Surrogate}/gu, (character) =>
+    character === "%" || character === "#"
+      ? encodeURIComponent(character)
+      : `%u${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return Buffer.byteLength(text) <= longestIdBytes ? text : `%h${createHash("sha256").update(text).digest("hex")}`;
+}
