@@ -1,0 +1,44 @@
+import { z } from "zod";
+
+/** What the walks go through: a query that reads one configuration key, a write with a commit, an event and its consumer. */
+export function sampleServer(
+  { access, buildServer, createTenantConfig, defineFeature },
+  { read = (run) => run(), withMessages = false },
+) {
+  const sample = defineFeature("sample", (r) => {
+    const config = r.config({
+      keys: {
+        limit: createTenantConfig("number", {
+          default: 10,
+          bounds: { min: 1, max: 1_000_000 },
+          access: { read: access.authenticated, write: access.admin },
+        }),
+      },
+    });
+    const table = r.table("notes", { partitionKey: "pk" });
+    const put = (id) => [{ Put: { TableName: table.name, Item: { pk: id } } }];
+    r.query("limit.show", {
+      route: "GET /limit",
+      access: access.everyone,
+      handler: async (ctx) => ({ limit: await read(() => ctx.config(config.limit)) }),
+    });
+    if (withMessages) r.event("note.added", z.object({ id: z.string() }));
+    r.write("note.add", {
+      route: "POST /notes",
+      access: access.everyone,
+      input: z.object({ id: z.string() }),
+      handler: async (ctx, { id }) => {
+        if (withMessages) await ctx.publish("note.added", { id });
+        return ctx.commit(put(id), { id });
+      },
+    });
+    if (withMessages) {
+      r.on("note.added", "count", async (ctx, { payload }) => ctx.commit(put(`${payload.id}-counted`), undefined));
+    }
+  });
+  return buildServer({
+    features: [sample],
+    cache: { ttlMs: 3_600_000 }, // warm all the time
+    shutdown: { lingerMs: 0 },
+  });
+}
