@@ -1,0 +1,15 @@
+// Checks which way files of src/ import one another: no circles, no two folders that import each other, and down the plan only.
+// `node scripts/layers.mjs [folder] [plan]` takes src/ and scripts/layers/plan.mjs by default; exits 1 where it finds anything.
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { findings } from "./layers/findings.mjs";
+import { importsOf } from "./layers/imports.mjs";
+
+const [folder = join(import.meta.dirname, "..", "src"), plan = join(import.meta.dirname, "layers", "plan.mjs")] =
+  process.argv.slice(2);
+const { folders } = await import(pathToFileURL(resolve(plan)).href);
+const { files, imports } = importsOf(resolve(folder));
+const found = findings(files, imports, folders);
+for (const { title, lines } of found) console.log([title, ...lines.map((line) => `  ${line}`)].join("\n"));
+console.log(found.length === 0 ? "layers: clean" : `layers: ${found.length} finding${found.length === 1 ? "" : "s"}`);
+process.exitCode = found.length === 0 ? 0 : 1;

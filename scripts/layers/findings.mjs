@@ -1,0 +1,99 @@
+import { posix } from "node:path";
+
+/**
+ * Finds what is wrong with the directions of imports, each as `{ title, lines }`.
+ *
+ * @param plan - the folders from the top to the bottom.
+ */
+export function findings(files, imports, plan) {
+  return [...strangers(files, plan), ...circles(imports), ...twoWays(imports), ...upwards(imports, plan)];
+}
+
+/** Folders that the plan does not have, and the other way round. */
+function strangers(files, plan) {
+  const folders = new Set(files.map(folderOf));
+  const missing = [...folders].filter((folder) => !plan.includes(folder)).sort();
+  const gone = plan.filter((folder) => !folders.has(folder));
+  const twice = plan.filter((folder, at) => plan.indexOf(folder) < at);
+  return [
+    ...missing.map((folder) => ({ title: `${folder} is not in the plan`, lines: [] })),
+    ...gone.map((folder) => ({ title: `${folder} is in the plan, and has no files`, lines: [] })),
+    ...twice.map((folder) => ({ title: `${folder} is in the plan twice`, lines: [] })),
+  ];
+}
+
+/** Circles of files: for each import that is part of any, the shortest. */
+function circles(imports) {
+  const next = Map.groupBy(imports, ({ from }) => from);
+  const found = new Map();
+  for (const one of imports) {
+    const back = one.from === one.to ? [] : shortest(next, one.to, one.from);
+    if (back === undefined) continue;
+    const circle = fromFirst([one, ...back]);
+    found.set(circle.map(({ from }) => from).join(" "), circle);
+  }
+  return [...found.values()].map((circle) => ({
+    title: `circle of ${counted(circle.length, "file")}`,
+    lines: circle.map(arrow),
+  }));
+}
+
+/** The shortest way between two files, as imports. */
+function shortest(next, from, to) {
+  const ways = new Map([[from, []]]);
+  for (const [file, way] of ways) {
+    for (const one of next.get(file) ?? []) {
+      if (one.to === to) return [...way, one];
+      if (!ways.has(one.to)) ways.set(one.to, [...way, one]);
+    }
+  }
+}
+
+/** The same circle, begun at the file whose name comes first, however it was found. */
+function fromFirst(circle) {
+  const names = circle.map(({ from }) => from);
+  const first = names.indexOf(names.toSorted()[0]);
+  return [...circle.slice(first), ...circle.slice(0, first)];
+}
+
+/** Folders that import each other. */
+function twoWays(imports) {
+  const between = betweenFolders(imports);
+  return [...between.keys()].flatMap((key) => {
+    const [one, other] = key.split(" ");
+    const back = between.get(`${other} ${one}`);
+    if (back === undefined || one > other) return [];
+    const there = between.get(key);
+    const count = `${there.length} there, ${back.length} back`;
+    return [{ title: `${one} <-> ${other}: ${count}`, lines: [...there, ...back].map(arrow) }];
+  });
+}
+
+/** Imports against the plan. */
+function upwards(imports, plan) {
+  return [...betweenFolders(imports)].flatMap(([key, some]) => {
+    const [one, other] = key.split(" ");
+    const [from, to] = [plan.indexOf(one), plan.indexOf(other)];
+    if (from === -1 || to === -1 || from < to) return [];
+    return [{ title: `${one} -> ${other} goes up`, lines: some.map(arrow) }];
+  });
+}
+
+/** The imports from one folder to another, by `from to`. */
+function betweenFolders(imports) {
+  const crossing = imports.filter(({ from, to }) => folderOf(from) !== folderOf(to));
+  const grouped = Map.groupBy(crossing, ({ from, to }) => `${folderOf(from)} ${folderOf(to)}`);
+  return new Map([...grouped].sort(([one], [other]) => (one < other ? -1 : 1)));
+}
+
+function folderOf(file) {
+  return posix.dirname(file);
+}
+
+function arrow({ from, to, names }) {
+  return `${from} -> ${to}: ${names.join(", ")}`;
+}
+
+function counted(count, what) {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,61 @@
+import { globSync, readFileSync } from "node:fs";
+import { join, posix, sep } from "node:path";
+import { parseAst } from "rolldown/parseAst";
+
+const isTest = (file) => /(\.test|-contract)\.ts$/.test(file);
+
+/**
+ * Reads what the files of a folder import of one another, tests left out: `{ from, to, names }`, one for each two files. Types
+ * count like values, what is exported again and `import()` like the rest.
+ */
+export function importsOf(folder) {
+  const files = globSync("**/*.ts", { cwd: folder }).map((file) => file.split(sep).join("/"));
+  const kept = files.filter((file) => !isTest(file)).sort();
+  const imports = kept.flatMap((from) => {
+    const byFile = new Map();
+    for (const { source, names } of sourcesOf(readFileSync(join(folder, from), "utf8"))) {
+      if (!source.startsWith(".")) continue;
+      const to = posix.join(posix.dirname(from), source);
+      byFile.set(to, [...(byFile.get(to) ?? []), ...names]);
+    }
+    return [...byFile].map(([to, names]) => ({ from, to, names: [...new Set(names)] }));
+  });
+  return { files: kept, imports };
+}
+
+/** The modules that a text imports, and what it takes of them. */
+function sourcesOf(text) {
+  const found = [];
+  visit(parseAst(text, { lang: "ts" }), (node) => {
+    const source = node.source?.value;
+    if (typeof source === "string") found.push({ source, names: namesOf(node) });
+  });
+  return found;
+}
+
+function visit(node, each) {
+  each(node);
+  for (const child of Object.values(node)) {
+    for (const one of Array.isArray(child) ? child : [child]) {
+      if (typeof one?.type === "string") visit(one, each);
+    }
+  }
+}
+
+function namesOf({ type, specifiers, qualifier, importKind, exportKind }) {
+  if (type === "ImportExpression") return ["import()"];
+  if (type === "TSImportType") return [`type ${qualifier?.name ?? "*"}`];
+  if (type === "ExportAllDeclaration") return [marked("*", exportKind)];
+  if (specifiers.length === 0) return ["nothing"];
+  return specifiers.map((specifier) => {
+    const { type, imported, local } = specifier;
+    const kind = [importKind, exportKind, specifier.importKind, specifier.exportKind].includes("type") ? "type" : "value";
+    if (type === "ImportNamespaceSpecifier") return marked("*", kind);
+    if (type === "ImportDefaultSpecifier") return marked("default", kind);
+    return marked((imported ?? local).name ?? (imported ?? local).value, kind);
+  });
+}
+
+function marked(name, kind) {
+  return kind === "type" ? `type ${name}` : name;
+}

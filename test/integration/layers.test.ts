@@ -1,0 +1,141 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const script = join(import.meta.dirname, "../../scripts/layers.mjs");
+let root: string;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "keelson-layers-"));
+});
+afterEach(() => {
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** Checks a tree of files, against a plan of its folders from the top to the bottom. */
+function check(files: Readonly<Record<string, string>>, folders: readonly string[]) {
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(root, "src", name);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
+  }
+  const plan = join(root, "plan.mjs");
+  writeFileSync(plan, `export const folders = ${JSON.stringify(folders)};`);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, join(root, "src"), plan], { encoding: "utf8" });
+  return { status, stderr, lines: stdout.trim().split("\n") };
+}
+
+test("imports down the plan and within a folder are clean", () => {
+  const files = {
+    "index.ts": 'export { a } from "./top/a.ts";',
+    "top/a.ts": 'import { b } from "./b.ts";\nexport const a = b;',
+    "top/b.ts": 'import { c } from "../bottom/read/c.ts";\nimport { join } from "node:path";\nexport const b = join(c);',
+    "bottom/read/c.ts": 'import type { D } from "../d.ts";\nexport const c: D = "c";',
+    "bottom/d.ts": "export type D = string;",
+  };
+
+  expect(check(files, [".", "top", "bottom/read", "bottom"])).toEqual({ status: 0, stderr: "", lines: ["layers: clean"] });
+});
+
+test("a circle of files is named with what each imports of the next, once, and types count", () => {
+  const files = {
+    "a/one.ts": 'import { two, type Two } from "./two.ts";\nexport interface One { two: Two }\nexport const one = two;',
+    "a/two.ts": 'import * as all from "./three.ts";\nexport type Two = string;\nexport const two = all;',
+    "a/three.ts": 'import type { One } from "./one.ts";\nexport type Three = One;',
+  };
+
+  const { status, lines } = check(files, ["a"]);
+
+  expect(status).toBe(1);
+  expect(lines).toEqual([
+    "circle of 3 files",
+    "  a/one.ts -> a/two.ts: two, type Two",
+    "  a/two.ts -> a/three.ts: *",
+    "  a/three.ts -> a/one.ts: type One",
+    "layers: 1 finding",
+  ]);
+});
+
+test.each([
+  ["an import()", 'export const b = () => import("./a.ts");', "import()"],
+  ["the type of an import()", 'export type B = import("./a.ts").A;', "type A"],
+  ["a star that is exported again", 'export * from "./a.ts";', "*"],
+  ["a name that is exported again", 'export { a as b } from "./a.ts";', "a"],
+  ["a type that is exported again", 'export { type A as B } from "./a.ts";', "type A"],
+  ["an import for its effects", 'import "./a.ts";', "nothing"],
+])("%s closes a circle", (_what, text, names) => {
+  const files = { "x/a.ts": 'import "./b.ts";\nexport const a = 1;\nexport type A = 1;', "x/b.ts": text };
+
+  expect(check(files, ["x"]).lines).toContain(`  x/b.ts -> x/a.ts: ${names}`);
+});
+
+test("two circles that share a file are told apart", () => {
+  const files = {
+    "x/a.ts": 'import "./b.ts";\nimport "./c.ts";',
+    "x/b.ts": 'import "./a.ts";',
+    "x/c.ts": 'import "./a.ts";',
+  };
+
+  expect(check(files, ["x"]).lines.filter((line) => line.startsWith("circle"))).toHaveLength(2);
+});
+
+test("a file that imports itself is a circle of one", () => {
+  expect(check({ "x/a.ts": 'import type { A } from "./a.ts";\nexport type { A };' }, ["x"]).lines).toContain("circle of 1 file");
+});
+
+test("two folders that import each other are named with both ways, though no file is part of a circle", () => {
+  const files = {
+    "up/a.ts": 'import { b } from "../down/b.ts";\nexport const a = b;',
+    "up/c.ts": "export type C = 1;",
+    "down/b.ts": "export const b = 1;",
+    "down/d.ts": 'import type { C } from "../up/c.ts";\nexport type D = C;',
+  };
+
+  const { status, lines } = check(files, ["up", "down"]);
+
+  expect(status).toBe(1);
+  expect(lines).toEqual([
+    "down <-> up: 1 there, 1 back",
+    "  down/d.ts -> up/c.ts: type C",
+    "  up/a.ts -> down/b.ts: b",
+    "down -> up goes up",
+    "  down/d.ts -> up/c.ts: type C",
+    "layers: 2 findings",
+  ]);
+});
+
+test("a folder within a folder has its own place in the plan", () => {
+  const files = { "config/read/a.ts": 'import { b } from "../b.ts";', "config/b.ts": "export const b = 1;" };
+
+  expect(check(files, ["config/read", "config"]).status).toBe(0);
+  expect(check(files, ["config", "config/read"]).lines).toEqual([
+    "config/read -> config goes up",
+    "  config/read/a.ts -> config/b.ts: b",
+    "layers: 1 finding",
+  ]);
+});
+
+test("a folder that the plan lacks, and one that it has for nothing or twice, are findings", () => {
+  const { status, lines } = check({ "new/a.ts": "export const a = 1;", "kept/b.ts": "" }, ["kept", "gone", "kept"]);
+
+  expect(status).toBe(1);
+  expect(lines).toEqual([
+    "new is not in the plan",
+    "gone is in the plan, and has no files",
+    "kept is in the plan twice",
+    "layers: 3 findings",
+  ]);
+});
+
+test("tests and contract suites may import what they like", () => {
+  const files = {
+    "up/a.ts": "export const a = 1;",
+    "down/b.ts": "export const b = 1;",
+    "down/b.test.ts": 'import { a } from "../up/a.ts";',
+    "down/b-contract.ts": 'import { a } from "../up/a.ts";',
+  };
+
+  expect(check(files, ["up", "down"]).lines).toEqual(["layers: clean"]);
+});
