@@ -3,7 +3,6 @@ import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dyn
 import { BasePersistenceLayer, type IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
 import { DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import { z } from "zod";
-import { systemClock } from "../src/context/clock.ts";
 import { access, buildServer, defineFeature } from "../src/index.ts";
 import type { ClaimRecord } from "../src/once/claim.ts";
 import { judge } from "../src/once/claim.ts";
@@ -11,6 +10,7 @@ import { claimKey, keyText } from "../src/once/claim-key.ts";
 import type { ClaimStore } from "../src/once/claim-store.ts";
 import { fingerprintOf } from "../src/once/fingerprint.ts";
 import { createOnce } from "../src/once/once.ts";
+import { systemClock } from "../src/process/clock.ts";
 import { CrashError, startTestApp, type TestApp } from "../src/testing/index.ts";
 import { callsOf, type Result, sideBySide } from "./measure.ts";
 

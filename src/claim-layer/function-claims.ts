@@ -1,11 +1,11 @@
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
 import { type DynamoClaimStore, dynamoClaimStore } from "../aws/claim-store.ts";
-import { systemClock } from "../context/clock.ts";
 import type { Database } from "../context/pipeline-context.ts";
 import { type ClaimRecord, expiry, skewMs } from "../once/claim.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
 import { type Claim, type Claims, createClaims } from "../once/claims.ts";
+import { systemClock } from "../process/clock.ts";
 import { type Invocation, isUnanswered, maySucceed, settle } from "./claim-invocation.ts";
 import type { ClaimLayerOptions } from "./claim-layer-options.ts";
 import { keptResult, resultOf, unkeptError } from "./kept-result.ts";

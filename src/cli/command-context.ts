@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** What the command works with, so that a test can give it others. */
 export interface CommandContext {

@@ -5,8 +5,8 @@ import type { KeyRingParameter, StoredKeyRing } from "../aws/key-ring-parameter.
 import type { ConfigStore } from "../config/operate/config-store.ts";
 import { rotateRows } from "../config/operate/rotation.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
-import type { Clock } from "../context/clock.ts";
 import { physicalTableName } from "../declare/table.ts";
+import type { Clock } from "../process/clock.ts";
 import { type KeyRingText, newRingKey, parseKeyRing, parseKeyRingText, pruned, retiredKey } from "../secrets/key-ring.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import type { CommandContext } from "./command-context.ts";

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /* v8 ignore file -- the entry of a process: the documents' sessions and npm start run it as one of their own */
-import { systemClock } from "../context/clock.ts";
+import { systemClock } from "../process/clock.ts";
 import { runCommand } from "./command.ts";
 
 // A reader that has seen enough (`| head`) ends neither a rotation in the middle nor the command with a stack trace.

@@ -1,9 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { kept } from "../context/kept.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { DeliveryOptions, WebhookOptions } from "../declare/delivery-options.ts";
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
+import { lazy } from "../process/lazy.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
 /** What goes through the channel `webhook`. */
@@ -18,7 +18,7 @@ type NameLookups = () => Promise<(tenant: string | undefined) => NameLookup>;
 /** The channels `log` and `webhook`. */
 export function builtInChannels(
   { webhook = {} }: DeliveryOptions = {},
-  lookups: NameLookups = kept(async () => (await import("./name-lookup.ts")).createNameLookups()),
+  lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
 ): (readonly [string, ChannelDeclaration])[] {
   const feature = "keelson";
   return [

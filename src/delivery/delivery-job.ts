@@ -1,7 +1,7 @@
 import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import { checkPayload } from "../events/check-payload.ts";
-import { deliveryJob, readDelivery } from "./delivery.ts";
+import { deliveryJob, readDelivery } from "../events/delivery.ts";
 
 /** The job that every delivery is: it sends the message through its channel. */
 export function createDeliveryJob(channels: ReadonlyMap<string, ChannelDeclaration>): JobDeclaration {

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../context/clock.ts";
+import { type Clock, systemClock } from "../process/clock.ts";
 import { type Dynalite, openDynalite } from "./dynalite.ts";
 import { isConditionFailure, itemOnFailure, prepareOperation } from "./operation.ts";
 import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";

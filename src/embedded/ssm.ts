@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { type Clock, systemClock } from "../context/clock.ts";
+import { type Clock, systemClock } from "../process/clock.ts";
 import { keptSecret } from "./development-secret.ts";
 import { validationError } from "./operation.ts";
 import { checkName, isUnder } from "./parameter-names.ts";

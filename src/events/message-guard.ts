@@ -1,8 +1,8 @@
 import type { KeyObject } from "node:crypto";
-import type { Clock } from "../context/clock.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Clock } from "../process/clock.ts";
 import { type KeyRing, proofKey } from "../secrets/key-ring.ts";
 import type { RecentRing, Secrets } from "../secrets/secrets.ts";
 import type { SharedEvent } from "./envelope.ts";

@@ -1,8 +1,8 @@
-import type { Clock } from "../context/clock.ts";
 import type { Logger } from "../log/logger.ts";
 import { claimKey } from "../once/claim-key.ts";
 import type { Claims } from "../once/claims.ts";
 import type { TransactionItem } from "../once/commit.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** An event that waits to be dispatched. */
 export interface OutboxRow {

@@ -1,7 +1,7 @@
 import type { JWTPayload } from "jose";
-import type { Clock } from "../context/clock.ts";
 import { BootError } from "../errors/boot.ts";
 import { PipelineError } from "../errors/errors.ts";
+import type { Clock } from "../process/clock.ts";
 import { type AuthOptions, authProblems } from "./auth-options.ts";
 import { type GatewayClaims, type Identification, identify, parseGatewayRoles, saysWho } from "./claims.ts";
 import { createTokenVerifier, type TokenVerifier, tokenFault } from "./token-verifier.ts";

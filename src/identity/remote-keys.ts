@@ -1,5 +1,5 @@
 import type { JSONWebKeySet, JWTVerifyGetKey } from "jose";
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** How a key set is fetched and how long it is believed. */
 export interface RemoteKeyLimits {

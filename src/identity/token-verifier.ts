@@ -1,5 +1,5 @@
 import type { CryptoKey, JWTPayload, JWTVerifyGetKey } from "jose";
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import type { AuthOptions } from "./auth-options.ts";
 import { createRemoteKeys, type RemoteKeys } from "./remote-keys.ts";
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import { authProblems, type ClaimNames } from "./auth-options.ts";
 import { identify, withDefaults } from "./claims.ts";
 

@@ -1,5 +1,5 @@
-import { kept } from "../context/kept.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
+import { lazy } from "../process/lazy.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import type { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
@@ -32,7 +32,7 @@ export function prepareLambda<Loaded extends InvocationModule>(
   load: () => Promise<Loaded>,
 ): () => Promise<Invoked<Loaded>> {
   const state = serverInternals(server);
-  const loading = kept(load);
+  const loading = lazy(load);
   const begin = async () => {
     state.started = true;
     const loaded = await loading();

@@ -1,5 +1,5 @@
 import type middy from "@middy/core";
-import { kept } from "../context/kept.ts";
+import { lazy } from "../process/lazy.ts";
 
 /** How Middy runs a function. */
 export type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
@@ -17,7 +17,7 @@ export function lateMode(load: () => Promise<ExecutionMode>): ExecutionMode {
   const mode: Mode = (tools, befores, initialHandler, ...rest) => {
     let handler = initialHandler;
     let loaded: Handler | undefined;
-    const loading = kept(async () => {
+    const loading = lazy(async () => {
       const made = (await load()) as unknown as Mode;
       loaded = made(tools, befores, (event, context, options) => handler(event, context, options), ...rest);
       return loaded;

@@ -1,5 +1,5 @@
 import type { Context } from "aws-lambda";
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** What is read of Lambda's context where a batch is worked on. */
 export type TimedContext = Partial<Pick<Context, "getRemainingTimeInMillis">>;

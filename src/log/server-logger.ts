@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../context/clock.ts";
+import { type Clock, systemClock } from "../process/clock.ts";
 import { levelNumbers, levelOf } from "./levels.ts";
 import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";

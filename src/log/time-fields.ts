@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** Names under which a record has its time. */
 export type TimeNames = readonly ["time"] | readonly ["time", "timestamp"];

@@ -1,7 +1,7 @@
-import type { Clock } from "../context/clock.ts";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Clock } from "../process/clock.ts";
 import { type Answer, replayOf, saysNotDone } from "./answer.ts";
 import { type CompletedClaim, expiry } from "./claim.ts";
 import { keyText } from "./claim-key.ts";

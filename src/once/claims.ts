@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import {
   type ClaimInProgress,
   type ClaimRecord,

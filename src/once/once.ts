@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { claimedRun, inProgress, keyReused, type OnceAnswer, type OnceWrite, type RunParts, type Work } from "./claimed-run.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { systemClock } from "../context/clock.ts";
+import { systemClock } from "../process/clock.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { loadedClaims, openedOnce } from "./opened-once.ts";
 

@@ -1,10 +1,10 @@
-import { kept } from "../context/kept.ts";
+import { lazy } from "../process/lazy.ts";
 import type { Claims, ClaimsOptions } from "./claims.ts";
 import type { Once, OnceOptions } from "./once.ts";
 
 /** Does writes once; what does it is loaded with the first, since a cold start waits for what it reads. */
 export function openedOnce(options: OnceOptions): Once {
-  const open = kept(async () => (await import("./once.ts")).createOnce(options));
+  const open = lazy(async () => (await import("./once.ts")).createOnce(options));
   return {
     run: async (...parameters) => (await open()).run(...parameters),
     pause: async (attempt) => (await open()).pause(attempt),
@@ -13,6 +13,6 @@ export function openedOnce(options: OnceOptions): Once {
 
 /** Takes claims; what does it is loaded with the first. */
 export function loadedClaims(options: ClaimsOptions): Claims {
-  const open = kept(async () => (await import("./claims.ts")).createClaims(options));
+  const open = lazy(async () => (await import("./claims.ts")).createClaims(options));
   return { take: async (...parameters) => (await open()).take(...parameters) };
 }

@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 import type { Answer } from "./answer.ts";
 import { skewMs } from "./claim.ts";
 

@@ -1,6 +1,6 @@
-import type { Clock } from "../context/clock.ts";
 import { CommitConditionError } from "../errors/commit-condition-error.ts";
 import { FrameworkError } from "../errors/errors.ts";
+import type { Clock } from "../process/clock.ts";
 import { type Answer, saysNotDone } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
 import type { ClaimCommit, ClaimStore } from "./claim-store.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** Limits how much each of many does, in this process. */
 export interface RateLimit {

@@ -1,9 +1,9 @@
 import type { DeliveryAccessor } from "../context/pipeline-context.ts";
 import type { JobDeclaration } from "../declare/message-handlers.ts";
 import { usesMessages } from "../declare/registry.ts";
-import { type Delivery, deliveryJob } from "../delivery/delivery.ts";
 import type { Cause } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";
+import { type Delivery, deliveryJob } from "../events/delivery.ts";
 import { envelopeText, eventPayload } from "../events/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-message.ts";
 import type { OutboxRow } from "../events/outbox.ts";

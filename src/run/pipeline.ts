@@ -1,4 +1,3 @@
-import { kept } from "../context/kept.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
@@ -17,6 +16,7 @@ import type { Credentials } from "../identity/authenticator.ts";
 import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import { lazy } from "../process/lazy.ts";
 import { acceptInput } from "./invoke.ts";
 import { runQuery } from "./perform.ts";
 import type { Runtime } from "./runtime.ts";
@@ -24,7 +24,7 @@ import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
-const loadWrites = kept(() => import("./perform-write.ts"));
+const loadWrites = lazy(() => import("./perform-write.ts"));
 
 /** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
 export type Send = (response: HttpResponse, log: Logger) => Promise<void>;

@@ -1,4 +1,4 @@
-import type { Clock } from "../context/clock.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** The ID of a request, and the length of what came in its place if that could not be taken. */
 export interface AdoptedRequestId {

@@ -1,7 +1,6 @@
 import type { CachedRows } from "../config/cache/cached-rows.ts";
 import type { ConfigResolver } from "../config/read/resolver.ts";
 import type { RowCipher } from "../config/read/row-cipher.ts";
-import type { Clock } from "../context/clock.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
@@ -12,6 +11,7 @@ import type { Authenticator } from "../identity/authenticator.ts";
 import type { ServerLogger } from "../log/server-logger.ts";
 import type { Claims } from "../once/claims.ts";
 import type { Once } from "../once/once.ts";
+import type { Clock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import type { Secrets } from "../secrets/secrets.ts";

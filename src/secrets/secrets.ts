@@ -1,6 +1,6 @@
 import type { KeyObject } from "node:crypto";
-import type { Clock } from "../context/clock.ts";
 import { FrameworkError, PipelineError } from "../errors/errors.ts";
+import type { Clock } from "../process/clock.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { openText, type Place, type Sealed, sealText } from "./sealed.ts";
 

@@ -1,9 +1,9 @@
 import type { AppOverrides } from "../config/declare/app-overrides.ts";
 import { parameterOverrides } from "../config/declare/parameter-overrides.ts";
-import type { Clock } from "../context/clock.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { BootError, type BootProblem } from "../errors/boot.ts";
 import { FrameworkError } from "../errors/errors.ts";
+import type { Clock } from "../process/clock.ts";
 import type { ParameterReader } from "../run/adapters.ts";
 import { developmentKeyRing, type KeyRing, parseKeyRing } from "../secrets/key-ring.ts";
 

@@ -3,8 +3,6 @@ import { createCachedRows } from "../config/cache/cached-rows.ts";
 import { keyPlaces } from "../config/cache/key-groups.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
-import { type Clock, systemClock } from "../context/clock.ts";
-import { kept } from "../context/kept.ts";
 import { proofProblems } from "../declare/options.ts";
 import { routed } from "../declare/routes.ts";
 import { configTable, physicalTableName } from "../declare/table.ts";
@@ -22,7 +20,9 @@ import type { ClaimSchedule } from "../once/claims.ts";
 import { openedClaims } from "../once/opened-claims.ts";
 import { loadedClaims, openedOnce } from "../once/opened-once.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
+import { type Clock, systemClock } from "../process/clock.ts";
 import type { Variables } from "../process/environment.ts";
+import { lazy } from "../process/lazy.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
@@ -142,7 +142,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       clock,
       log,
     }),
-    messages: kept(async () =>
+    messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,
         source: prefix,

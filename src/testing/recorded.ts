@@ -1,8 +1,8 @@
-import type { Clock } from "../context/clock.ts";
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
-import { deliveryJob } from "../delivery/delivery.ts";
+import { deliveryJob } from "../events/delivery.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import { type JobMessage, readJob } from "../events/job-message.ts";
+import type { Clock } from "../process/clock.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { CallWatch } from "./faults.ts";

@@ -1,5 +1,5 @@
-import type { Clock } from "../context/clock.ts";
 import type { ClaimSchedule } from "../once/claims.ts";
+import type { Clock } from "../process/clock.ts";
 
 /** Real time plus what was advanced. */
 export interface TestClock extends Clock {

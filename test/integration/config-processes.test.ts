@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemClock } from "../../src/context/clock.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/index.ts";
 import { signToken } from "../../src/identity/token.ts";
+import { systemClock } from "../../src/process/clock.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const secret = "a secret that both processes of this test share";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { systemClock } from "../../src/context/clock.ts";
 import { signToken } from "../../src/identity/token.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
+import { systemClock } from "../../src/process/clock.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 import { type StartedProcess, startProcess } from "../support/process.ts";
 import { startBalancer } from "./balancer.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { systemClock } from "../../src/context/clock.ts";
 import { signToken } from "../../src/identity/token.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
+import { systemClock } from "../../src/process/clock.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 

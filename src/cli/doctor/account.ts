@@ -1,5 +1,5 @@
 import { DescribeTableCommand, type DynamoDBClient } from "@aws-sdk/client-dynamodb";
-import type { Clock } from "../../context/clock.ts";
+import type { Clock } from "../../process/clock.ts";
 import { type Check, doubtful, fine, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../context/clock.ts";
+import { type Clock, systemClock } from "../../process/clock.ts";
 import type { ConfigScope } from "../declare/declaration.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
 import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";

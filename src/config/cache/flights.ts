@@ -1,4 +1,4 @@
-import type { Clock } from "../../context/clock.ts";
+import type { Clock } from "../../process/clock.ts";
 import type { ConfigRowReader, RowAddress } from "../read/rows.ts";
 import { type Ages, land, type Page } from "./row-page.ts";
 

@@ -1,7 +1,7 @@
-import type { Clock } from "../../context/clock.ts";
 import type { PipelineContext } from "../../context/pipeline-context.ts";
 import { FrameworkError, isTypedError } from "../../errors/errors.ts";
 import type { Logger } from "../../log/logger.ts";
+import type { Clock } from "../../process/clock.ts";
 import type { AppOverrides } from "../declare/app-overrides.ts";
 import type { ConfigKeyDefinition } from "../declare/declaration.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
-import { readJob } from "../events/job-message.ts";
 import { deliveryJob, isChannelName, readDelivery } from "./delivery.ts";
+import { readJob } from "./job-message.ts";
 
 const delivery = { channel: "webhook", key: "d1", message: { url: "https://example.com/hook", body: {} } };
 

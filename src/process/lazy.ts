@@ -1,5 +1,5 @@
 /** Opens with the first call; where that fails, the next tries again. */
-export function kept<Value>(open: () => Promise<Value>): () => Promise<Value> {
+export function lazy<Value>(open: () => Promise<Value>): () => Promise<Value> {
   let opened: Promise<Value> | undefined;
   return () => {
     opened ??= open().catch((error: unknown) => {
