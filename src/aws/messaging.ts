@@ -51,9 +51,10 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
     sqs.destroy();
     eventBridge.destroy();
   };
+  const pause = async (attempt: number) => (await runtime.runs()).once.pause(attempt);
   if (mode === "create") {
     try {
-      await create(sqs, eventBridge, names, runtime.once.pause);
+      await create(sqs, eventBridge, names, pause);
     } catch (error) {
       close();
       throw error;
@@ -62,7 +63,7 @@ export async function openMessaging(runtime: Runtime, options: MessagingOptions)
   // One queue for both holds either.
   const isOne = queueName(names.events) === queueName(names.jobs);
   return {
-    bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause: runtime.once.pause }),
+    bus: eventBridgeBus(eventBridge, { busName: names.bus, source: names.source, pause }),
     events: sqsQueue(sqs, names.events, isOne ? undefined : "events"),
     jobs: sqsQueue(sqs, names.jobs, isOne ? undefined : "jobs"),
     queue: (name) => sqsQueue(sqs, name),

@@ -27,7 +27,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const stopping = new AbortController();
   const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
     try {
-      await runtime.outbox.sweep({ graceMs: ageMs, ...(signal === undefined ? {} : { signal }) });
+      await (await runtime.runs()).outbox.sweep({ graceMs: ageMs, ...(signal === undefined ? {} : { signal }) });
     } catch (error) {
       runtime.log.warn("outbox.sweep_failed", { reason: String(error) });
     }

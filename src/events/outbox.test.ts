@@ -114,7 +114,7 @@ function processOf(
   const line = (level: string) => (msg: string, data?: unknown) => void shared.lines.push([level, msg, data]);
   const log: Logger = { info: line("info"), warn: line("warn"), error: line("error"), debug: line("debug"), child: () => log };
   const outbox = createOutbox({
-    store: async () => store,
+    store,
     bus: async () => {
       opened();
       return bus;

@@ -53,7 +53,7 @@ export interface EventBus {
 
 /** What an outbox works with. */
 export interface OutboxOptions {
-  readonly store: () => Promise<OutboxStore>;
+  readonly store: OutboxStore;
   readonly bus: () => Promise<EventBus>;
   readonly claims: Claims;
   readonly clock: Clock;
@@ -138,12 +138,11 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
       }
     }
     if (left.length > 0) log.warn("event.dispatch_failed", { events: left, reason: firstReason });
-    const rowStore = await store();
-    await Promise.all(taken.map((row) => rowStore.remove(row)));
+    await Promise.all(taken.map((row) => store.remove(row)));
     let [setAside, stuck] = [0, 0];
     for (const [row, reason] of refused) {
       try {
-        if (!(await rowStore.setAside(row, reason, clock.now()))) continue;
+        if (!(await store.setAside(row, reason, clock.now()))) continue;
         setAside += 1;
         log.error("event.set_aside", { type: row.type, eventId: row.eventId, reason });
       } catch (error) {
@@ -157,7 +156,7 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
   const sweepShard = async (shard: string, { graceMs, signal }: SweepOptions): Promise<Swept> => {
     const before = timeText(clock.now() - graceMs + 1);
     // Most shards have nothing: these cost one read, and nobody has to claim them.
-    const first = await (await store()).pending(shard, before, 1);
+    const first = await store.pending(shard, before, 1);
     if (first.length === 0) return { dispatched: 0, left: 0, setAside: 0 };
     const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
     if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };
@@ -167,7 +166,7 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
       let after: string | undefined;
       for (;;) {
         if (signal?.aborted || claim.isLost()) break;
-        const rows = await (await store()).pending(shard, before, pageSize, after);
+        const rows = await store.pending(shard, before, pageSize, after);
         if (rows.length === 0) break;
         const swept = await put(rows, true);
         total = sum(total, swept);

@@ -1,16 +1,16 @@
 import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
+import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";
-import { anonymous } from "../identity/user.ts";
 import type { Answer } from "../once/answer.ts";
-import type { Work } from "../once/claimed-run.ts";
-import { writeIdOf } from "../once/write-id.ts";
+import type { OnceClaim } from "../once/run-once.ts";
+import { type WriteId, writeIdOf } from "../once/write-id.ts";
 import { createContext } from "../run/context.ts";
-import { createEffects } from "../run/effects.ts";
-import { causeOf, onceWrite, responseOf, unclaimedRun } from "../run/perform-write.ts";
 import { authorize, fail, recognize } from "../run/pipeline.ts";
+import { run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { identify, nameHandler, type RequestScope, runUnder, type ScopeFacts } from "../run/scope.ts";
+import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../run/scope.ts";
+import { causeOf, responseOf, writeClaim } from "../run/write.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { assertFits, eventCodec, failure, type HttpFacts } from "./event-codec.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "./execution-mode.ts";
@@ -19,6 +19,7 @@ import type { ExecutionMode } from "./lazy-mode.ts";
 import { fromMiddy } from "./middy-error.ts";
 import type { RequestScopeOptions } from "./request-scope.ts";
 import { readResult } from "./result.ts";
+import type { ClaimDescription } from "./write-once.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 
@@ -30,11 +31,11 @@ interface OtherFacts extends ScopeFacts {
 type Facts = (HttpFacts & { readonly shape: HttpFacts["shape"] }) | OtherFacts;
 
 /** How a Middy handler that exists already runs: what {@link requestScope} loads. */
-export function legacyMode(runtime: Runtime, { handler, access }: Required<RequestScopeOptions>): ExecutionMode {
-  return scopeMode<unknown, unknown, Facts>(runtime, legacyCodec(handler, access));
+export function adoptedMode(runtime: Runtime, { handler, access }: Required<RequestScopeOptions>): ExecutionMode {
+  return scopeMode<unknown, unknown, Facts>(runtime, adoptedCodec(handler, access));
 }
 
-function legacyCodec(handler: string, access: AccessRule): EventCodec<unknown, unknown, Facts> {
+function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, unknown, Facts> {
   return {
     facts: (event, invocation) => {
       try {
@@ -51,89 +52,74 @@ function legacyCodec(handler: string, access: AccessRule): EventCodec<unknown, u
     },
     finish: (result, scope, facts) =>
       facts.shape === undefined ? result : eventCodec.finish(result as LambdaHttpResult, scope, facts),
-    around: async (scope, facts, run) => {
+    around: async (scope, facts, middy) => {
       nameHandler(scope, handler);
-      return facts.shape === undefined ? runOther(scope, run) : runHttp(scope, facts, run, { handler, access });
+      return facts.shape === undefined ? runOther(scope, middy) : runHttp(scope, facts, middy, access);
     },
   };
 }
 
-async function runOther(scope: RequestScope, { context, run }: MiddyRun<unknown>): Promise<unknown> {
-  const { runtime, requestId, signal } = scope;
-  const adapters = await runtime.adapters();
-  const handler = String(scope.handler);
-  context["keelson"] = createContext(runtime, adapters, { requestId, user: anonymous, handler, signal });
-  return run(signal);
+async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<unknown> {
+  middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), {});
+  return middy.run(scope.signal);
 }
 
-async function runHttp(
-  scope: RequestScope,
-  facts: HttpFacts,
-  { context, claim, run }: MiddyRun<unknown>,
-  { handler, access }: Required<RequestScopeOptions>,
-): Promise<unknown> {
-  const { runtime, requestId, signal, deadlineMs } = scope;
+async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<unknown>, access: AccessRule): Promise<unknown> {
+  const { runtime, requestId } = scope;
   const { shape, event } = facts;
+  const { claim: described } = middy;
   const request = shape.request(event, facts.headers, scope);
   const refusal = refusalOfHeaders(request.headers);
   if (refusal !== undefined) {
     await recognize(scope, request);
     throw refusal;
   }
-  const user = await authorize(scope, request, access);
-  identify(scope, user);
+  identify(scope, await authorize(scope, request, access));
   const adapters = await runtime.adapters();
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
-  /** Runs it with a `ctx`; what it has published goes with the commit, or else with its result. */
-  const runWith = async (given: Parameters<Work>[0]): Promise<{ readonly result: unknown; answer(): Answer }> => {
-    const ownSignal = signal === undefined ? undefined : given.signal;
-    const effects = createEffects(runtime, adapters, causeOf(scope, user), scope, given);
-    runUnder(scope, ownSignal);
-    context["keelson"] = createContext(runtime, adapters, {
-      requestId,
-      user,
-      handler,
-      signal: ownSignal,
-      request: () => requestView(request, bytes),
-      effects,
-      commit: async (items, result) => effects.commit(items, answerOf(readResult(result))),
-    });
-    const result = await run(ownSignal);
-    let made: Answer | undefined;
-    const answer = () => {
-      made ??= doneAnswer(result, scope, facts);
-      return made;
-    };
-    await effects.settle(answer);
-    return { result, answer };
-  };
-  const once = claim === undefined ? false : (claim.once ?? runtime.server.options.once?.key ?? "either");
-  const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: user.id !== undefined });
-  if (id === undefined) {
-    const { result, committed } = await unclaimedRun(adapters, scope, signal, runWith);
-    return committed === undefined ? result?.result : shape.write(inShape(committed), event);
-  }
-  const { authorization = "", cookie = "" } = facts.headers;
-  const write = await onceWrite(
-    scope,
-    {
-      declaration: { name: handler, ...claim },
-      user,
-      input: { method: request.method, path: request.path, query: request.query, body: bytes },
-      deadlineMs,
-      assertFits: (response) => assertFits(inShape({ ...response, cookies: [] } as Answer), facts),
-      // Who it is may be known to the handler's own middlewares alone.
-      anonymousAs: JSON.stringify([authorization, cookie]),
+  const once = described === undefined ? false : (described.once ?? runtime.server.options.once?.key ?? "either");
+  const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: scope.user.id !== undefined });
+  let answer: Answer | undefined;
+  const ended = await run(scope, adapters, {
+    what: "once",
+    claim: id === undefined ? undefined : await adoptedClaim(scope, facts, id, { described, request, bytes }),
+    cause: causeOf(scope),
+    request: () => requestView(request, bytes),
+    handle: (ctx) => {
+      middy.context["keelson"] = ctx;
+      return middy.run(ctx.signal);
     },
-    id,
-  );
-  const work: Work = async (given) => (await runWith(given)).answer();
-  // Safe, here and above: no answer is a stream.
-  return shape.write(wholeAnswer(responseOf(await runtime.once.run(write, signal, work)) as WholeResponse), event);
+    answerOf: (result) => {
+      answer ??= doneAnswer(result, scope, facts);
+      return answer;
+    },
+    committedAnswer: (result) => answerOf(readResult(result)),
+  });
+  // What nothing claimed, and what was not committed, stays as the middlewares have left it.
+  if (ended.kind === "done" && id === undefined) return ended.result;
+  return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: no answer is a stream
 }
 
-function inShape({ status, headers, cookies, body }: Answer): LambdaAnswer {
-  return wholeAnswer({ status, headers: { ...headers }, cookies, body });
+interface AdoptedWrite {
+  readonly described: ClaimDescription | undefined;
+  readonly request: HttpRequest;
+  readonly bytes: Uint8Array;
+}
+
+function adoptedClaim(
+  scope: RequestScope,
+  facts: HttpFacts,
+  id: WriteId,
+  { described, request, bytes }: AdoptedWrite,
+): Promise<OnceClaim> {
+  const { authorization = "", cookie = "" } = facts.headers;
+  return writeClaim(scope, id, {
+    declaration: { name: String(scope.handler), ...described },
+    input: { method: request.method, path: request.path, query: request.query, body: bytes },
+    assertFits: (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
+    // Who it is may be known to the handler's own middlewares alone.
+    anonymousAs: JSON.stringify([authorization, cookie]),
+  });
 }
 
 /** The answer of a run that came to its end; where its result is none, the 500 of that, since what was done is done. */

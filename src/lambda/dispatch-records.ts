@@ -72,7 +72,8 @@ async function dispatchShard(
   time: TimeLeft,
   given: ShardRows,
 ): Promise<readonly WrittenRow[]> {
-  const { clock, claims, outbox, log } = runtime;
+  const { clock, log } = runtime;
+  const { once, outbox } = await runtime.runs();
   const { shard } = given;
   let waiting: readonly OutboxRow[] | undefined;
   try {
@@ -84,7 +85,7 @@ async function dispatchShard(
     if (time.isOverIn(Math.max(0, youngMs))) return leftOf(given, waiting);
     if (youngMs > 0) await new Promise((resolve) => setTimeout(resolve, youngMs));
     // A sweep and this are not at the same rows at the same time.
-    const claim = await claims.take(sweepClaim(shard), {
+    const claim = await once.claims.take(sweepClaim(shard), {
       waitMs: sweepMs,
       stop: [],
       deadlineMs: time.deadlineMs,

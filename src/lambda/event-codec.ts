@@ -70,7 +70,6 @@ export function assertFits(answer: LambdaAnswer, { shape, event }: Pick<HttpFact
 
 /** How HTTP events of every shape become a scope, and results and errors become answers. */
 export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
-  isDirect: true,
   facts: (event, invocation) => {
     const shape = shapeOf(event);
     const { signal, deadlineMs } = invocation;

@@ -16,13 +16,13 @@ export interface EventCodec<Event, Result, Facts extends ScopeFacts> {
   facts(event: Event, invocation: Invocation): Facts;
   fail(error: unknown, scope: RequestScope, facts: Facts): Result;
   finish(result: Result, scope: RequestScope, facts: Facts): Result;
+  /**
+   * Answers an event, as it is behind the middlewares, in place of the function's handler. It takes nothing of Middy's, and who
+   * made the function none of Middy's options: where no middleware is used it runs without Middy's request around it.
+   */
+  handle?(scope: RequestScope, event: Event, facts: Facts): Promise<Result>;
   /** Runs the middlewares and the handler, and does what belongs around them; default: nothing does. */
   around?(scope: RequestScope, facts: Facts, run: MiddyRun<Result>): Promise<Result>;
-  /**
-   * The handler takes nothing of Middy's, and whoever made the function none of its options: where no middleware is used it
-   * runs without Middy's request around it.
-   */
-  readonly isDirect?: boolean;
 }
 
 /** The middlewares and the handler of one invocation. */
@@ -80,10 +80,10 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     const deadlines = createDeadlines(plugin);
     plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
-    const runAll = async (event: Event, context: unknown, befores: unknown[], signal?: AbortSignal): Promise<unknown> => {
+    const handle = codec.handle?.bind(codec);
+    const runAll = async (event: Event, context: unknown, befores: unknown[], called: Handler): Promise<unknown> => {
       const request = middyRequest(event, context);
       plugin.requestStart(request);
-      const called: Handler = signal === undefined ? handler : (event, context) => handler(event, context, { signal });
       let result: unknown;
       try {
         result = await runRequest(request, befores, called, afters, onErrors, plugin);
@@ -96,15 +96,21 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     };
     // Safe, here and below: Middy's own types promise the handler's result type.
     const run = (scope: RequestScope, facts: Facts, event: Event, context: unknown): Promise<Result> => {
-      scope.hasMiddlewares = codec.isDirect !== true || befores.length + afters.length + onErrors.length > 0;
-      if (!scope.hasMiddlewares) return handler(event, context) as Promise<Result>;
-      if (codec.around === undefined) return runAll(event, context, befores) as Promise<Result>;
+      scope.hasMiddlewares = handle === undefined || befores.length + afters.length + onErrors.length > 0;
+      if (handle !== undefined) {
+        if (!scope.hasMiddlewares) return handle(scope, event, facts);
+        return runAll(event, context, befores, (event) => handle(scope, event as Event, facts)) as Promise<Result>;
+      }
+      if (codec.around === undefined) return runAll(event, context, befores, handler) as Promise<Result>;
       const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
       const { description: claim, befores: others } = takeDescription(befores);
       return codec.around(scope, facts, {
         context: own,
         claim,
-        run: (signal) => runAll(event, own, others, signal) as Promise<Result>,
+        run: (signal) => {
+          const called: Handler = signal === undefined ? handler : (event, context) => handler(event, context, { signal });
+          return runAll(event, own, others, called) as Promise<Result>;
+        },
       });
     };
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
@@ -127,7 +133,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
             const running = run(scope, facts, event, context);
             if (deadline !== undefined) {
               const early =
-                codec.isDirect === true
+                handle !== undefined
                   ? answerError
                   : () => answerEarly(plugin, (result) => resolve(codec.finish(result as Result, scope, facts)), answerError);
               deadlines.enter(deadline, lateIn(scope, early));

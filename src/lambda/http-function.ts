@@ -1,44 +1,32 @@
-import { ambientStore } from "../context/ambient.ts";
 import { routed } from "../declare/routes.ts";
 import { createRouteTable } from "../http/route-table.ts";
 import { answer } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope } from "../run/scope.ts";
 import { formReader, type LambdaAnswer, toAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
-import { assertFits, eventCodec, failure, inBetween, shapeOf } from "./event-codec.ts";
+import { assertFits, eventCodec, failure, type HttpFacts, inBetween } from "./event-codec.ts";
 import { scopeMode } from "./execution-mode.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import type { ExecutionMode } from "./lazy-mode.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 
-/** What answers HTTP events. */
-export interface HttpFunction<Event extends LambdaHttpEvent> {
-  /** Opens the scope that `answer` runs in. */
-  readonly mode: ExecutionMode;
-  answer(event: Event): Promise<LambdaHttpResult<Event>>;
-}
-
 /**
- * Creates what answers events of every shape.
+ * Creates the execution mode of a function that answers events of every shape.
  *
  * @param name - a handler with a route that alone is answered; default: every route.
  */
-export function createHttpFunction<Event extends LambdaHttpEvent>(runtime: Runtime, name?: string): HttpFunction<Event> {
+export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
   const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
   const routes = declaration === undefined ? runtime.routes : createRouteTable(routed([declaration]));
-  const answerEvent = (event: Event): Promise<LambdaHttpResult<Event>> => {
-    // Safe: the execution mode below opened the scope that this runs in.
-    const scope = ambientStore() as RequestScope;
-    const shape = shapeOf(event);
-    const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : scope.headers, scope);
+  const handle = (scope: RequestScope, event: LambdaHttpEvent, { shape, headers }: HttpFacts): Promise<LambdaHttpResult> => {
+    const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : headers, scope);
     if (scope.hasMiddlewares) request.readForm = formReader(event.body, request.headers["content-type"]);
     if (request.method !== "GET") {
       // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
       request.assertFits = (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
     }
-    // Safe: the shape is the event's, and so is its result.
-    const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event }) as LambdaHttpResult<Event>;
+    const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event });
     const answered = answer(scope, request, routes, (response) => {
       const given = toAnswer(response, shape.maxResultBytes);
       return given instanceof Promise ? given.then(written) : written(given);
@@ -51,5 +39,5 @@ export function createHttpFunction<Event extends LambdaHttpEvent>(runtime: Runti
       return written(failure(error, scope, facts));
     });
   };
-  return { mode: scopeMode(runtime, eventCodec), answer: answerEvent };
+  return scopeMode(runtime, { ...eventCodec, handle });
 }

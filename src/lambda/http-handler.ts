@@ -3,7 +3,7 @@ import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
-import { lateMode } from "./lazy-mode.ts";
+import { lazyMode } from "./lazy-mode.ts";
 
 /**
  * A Lambda function for HTTP events; Middy's `use` adds further middlewares to it. `Event` is only
@@ -48,14 +48,16 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
 
 function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
   const begin = prepareLambda(server, () => import("./http-function.ts"));
-  let answer: (event: Event) => Promise<LambdaHttpResult<Event>>;
-  const executionMode = lateMode(async () => {
+  const executionMode = lazyMode(async () => {
     const { loaded, runtime } = await begin();
-    const made = loaded.createHttpFunction<Event>(runtime, name);
-    answer = made.answer;
-    return made.mode;
+    return loaded.httpMode(runtime, name);
   });
-  return middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler((event: Event) => answer(event));
+  return middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler(answeredByMode);
+}
+
+/* v8 ignore next 3 -- what Middy asks for: the execution mode answers, with the scope that it has opened */
+function answeredByMode(): never {
+  throw new Error("lambdaHttp: no handler can be called around its execution mode");
 }
 
 function handlerNames(server: Server): string {

@@ -1,6 +1,6 @@
 import middy from "@middy/core";
 import { expect, test, vi } from "vitest";
-import { type ExecutionMode, lateMode } from "./lazy-mode.ts";
+import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
 
 /** Runs the handler with what it was given, and says so. */
 const plainMode = ((_tools: unknown, befores: unknown[], handler: (...given: unknown[]) => unknown) =>
@@ -14,7 +14,7 @@ type Invoke = (event: unknown, context: unknown) => Promise<unknown>;
 
 test("a mode is loaded with the first invocation, once for all that come", async () => {
   const load = vi.fn(async () => plainMode);
-  const invoke = middy({ executionMode: lateMode(load) }).handler(echo as never) as Invoke;
+  const invoke = middy({ executionMode: lazyMode(load) }).handler(echo as never) as Invoke;
   expect(load).not.toHaveBeenCalled();
   const all = await Promise.all([invoke("a", "c"), invoke("b", "c")]);
   expect([...all, await invoke("d", "c")]).toEqual(["a", "b", "d"].map((event) => [0, [event, "c", "options"]]));
@@ -23,13 +23,13 @@ test("a mode is loaded with the first invocation, once for all that come", async
 
 test("a load that failed fails its invocation and is tried again", async () => {
   const load = vi.fn(async () => plainMode).mockRejectedValueOnce(new Error("not there"));
-  const invoke = middy({ executionMode: lateMode(load) }).handler(echo as never) as Invoke;
+  const invoke = middy({ executionMode: lazyMode(load) }).handler(echo as never) as Invoke;
   await expect(invoke("a", "c")).rejects.toThrow("not there");
   expect(await invoke("b", "c")).toEqual([0, ["b", "c", "options"]]);
 });
 
 test("middlewares and another handler count whenever they come", async () => {
-  const function_ = middy({ executionMode: lateMode(async () => plainMode) }).handler(echo as never);
+  const function_ = middy({ executionMode: lazyMode(async () => plainMode) }).handler(echo as never);
   const invoke = function_ as Invoke;
   function_.before(() => undefined);
   expect(await invoke("a", "c")).toEqual([1, ["a", "c", "options"]]);

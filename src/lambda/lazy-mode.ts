@@ -13,7 +13,7 @@ type Mode = (tools: unknown, befores: unknown, handler: Handler, afters: unknown
  * A Middy execution mode that is loaded with the first invocation: what a function imports is what its cold start waits
  * for, and Lambda can have the first event ready meanwhile. A load that failed is tried again.
  */
-export function lateMode(load: () => Promise<ExecutionMode>): ExecutionMode {
+export function lazyMode(load: () => Promise<ExecutionMode>): ExecutionMode {
   const mode: Mode = (tools, befores, initialHandler, ...rest) => {
     let handler = initialHandler;
     let loaded: Handler | undefined;
@@ -22,13 +22,13 @@ export function lateMode(load: () => Promise<ExecutionMode>): ExecutionMode {
       loaded = made(tools, befores, (event, context, options) => handler(event, context, options), ...rest);
       return loaded;
     });
-    const lateHandler = (event: unknown, context: unknown) =>
+    const lazyHandler = (event: unknown, context: unknown) =>
       loaded === undefined ? loading().then((run) => run(event, context)) : loaded(event, context);
-    lateHandler.handler = (replacement: Handler) => {
+    lazyHandler.handler = (replacement: Handler) => {
       handler = replacement;
-      return lateHandler;
+      return lazyHandler;
     };
-    return lateHandler;
+    return lazyHandler;
   };
   return mode as unknown as ExecutionMode;
 }

@@ -2,7 +2,7 @@ import type { PipelineContext } from "../context/pipeline-context.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
-import { type ExecutionMode, lateMode } from "./lazy-mode.ts";
+import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
 
 /** What {@link requestScope} wraps. */
 export interface RequestScopeOptions {
@@ -36,8 +36,8 @@ export function requestScope(server: Server, { handler, access = rules.everyone 
     throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
   }
   const begin = prepareLambda(server, () => import("./adopted-handler.ts"));
-  return lateMode(async () => {
+  return lazyMode(async () => {
     const { loaded, runtime } = await begin();
-    return loaded.legacyMode(runtime, { handler, access });
+    return loaded.adoptedMode(runtime, { handler, access });
   });
 }

@@ -17,7 +17,6 @@ export function lambdaSweep(server: Server): () => Promise<Swept> {
   return async () => {
     const { runtime } = await begin();
     runtime.log.refreshSampling();
-    await runtime.adapters();
-    return runtime.outbox.sweep({ graceMs });
+    return (await runtime.runs()).outbox.sweep({ graceMs });
   };
 }

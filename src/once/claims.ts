@@ -37,11 +37,11 @@ export interface ClaimSchedule {
 /** How a claim is taken. */
 export interface TakeOptions {
   readonly fingerprint?: string | undefined;
-  /** Whether a record for another fingerprint is refused, rather than taken for a twin. */
+  /** Whether a record for another fingerprint is refused, rather than taken for a duplicate. */
   readonly comparesFingerprint?: boolean;
   /** When the process will be gone, in milliseconds since the epoch: no lease and no waiting goes beyond. */
   readonly deadlineMs?: number | undefined;
-  /** How long to wait for a twin in flight, in milliseconds. */
+  /** How long to wait for a duplicate in flight, in milliseconds. */
   readonly waitMs: number;
   /** End the waiting: the process drains, or nobody waits for the answer any more. */
   readonly stop: readonly AbortSignal[];
@@ -64,7 +64,7 @@ export type Taken =
   | { readonly kind: "done"; readonly record: CompletedClaim; readonly hasWaited: boolean }
   /** The same key stands for other work. */
   | { readonly kind: "other" }
-  /** A twin is at work still; its lease lasts until `untilMs`, unless it is renewed. */
+  /** A duplicate is at work still; its lease lasts until `untilMs`, unless it is renewed. */
   | { readonly kind: "running"; readonly record: ClaimRecord; readonly untilMs: number };
 
 /** A claim that this process holds. */
@@ -94,7 +94,7 @@ export interface Claims {
 
 /** How often a lease is renewed: twice may fail. */
 const renewMs = leaseMs / 3;
-/** The pauses between two looks at a twin's claim, in milliseconds. */
+/** The pauses between two looks at a duplicate's claim, in milliseconds. */
 const [shortestPollMs, longestPollMs] = [40, 500];
 
 /** Creates {@link Claims} over a store. */
@@ -122,12 +122,12 @@ export function createClaims(options: ClaimsOptions): Claims {
         let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
         while (verdict === "running" && record !== undefined) {
           if (isOther(record)) return { kind: "other" };
-          const twin = record as ClaimInProgress; // safe: nothing else is running
-          const adoption = adopt?.(twin, newClaim(clock.now()));
+          const duplicate = record as ClaimInProgress; // safe: nothing else is running
+          const adoption = adopt?.(duplicate, newClaim(clock.now()));
           if (adoption === undefined) {
             const leftMs = endMs - clock.now();
             if (leftMs <= 0 || stop.some(({ aborted }) => aborted))
-              return { kind: "running", record, untilMs: twin.leaseUntilMs };
+              return { kind: "running", record, untilMs: duplicate.leaseUntilMs };
             hasWaited = true;
             await schedule.wait(Math.min(leftMs, pauseMs * (0.5 + schedule.random())), stop);
             pauseMs = Math.min(longestPollMs, pauseMs * 1.5);

@@ -1,17 +1,16 @@
 import type { Clock } from "../process/clock.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { claimedRun, inProgress, keyReused, type OnceAnswer, type OnceWrite, type RunParts, type Work } from "./claimed-run.ts";
-import { type ClaimSchedule, createClaims, processSchedule } from "./claims.ts";
+import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
 import { createRecentAnswers } from "./recent-answers.ts";
+import { type Ended, inProgress, keyReused, type OnceParts, type Run, runOnce } from "./run-once.ts";
 import { createSharedRun, type SharedRun } from "./shared-run.ts";
-import type { ClaimEngine } from "./write-claim-layer.ts";
 
-/** What doing writes once takes. */
+/** What doing things once takes. */
 export interface OnceOptions {
   readonly store: ClaimStore;
   readonly clock: Clock;
-  /** How long a repeat waits for its twin in flight, in milliseconds. */
+  /** How long a write waits for its duplicate in flight, in milliseconds. */
   readonly waitMs: number;
   /** Aborts when the process drains. */
   readonly draining: AbortSignal;
@@ -19,16 +18,17 @@ export interface OnceOptions {
   readonly newOwner?: () => string;
 }
 
-/** Does writes once. */
+/** Does things once. */
 export interface Once {
   /**
-   * Does the work of a write, or gives the answer that it had before. Callers of one process who ask for the
-   * same at the same time share a run; its signal aborts when the last of them is gone.
+   * Does the work of a run, or says what became of it before. Callers of one process who ask for the same write at the same
+   * time share a run; its signal aborts when the last of them is gone.
    *
-   * @param caller - aborts when this caller is gone.
-   * @throws as {@link claimedRun}, and the caller's reason where it went while waiting for another's run.
+   * @throws as {@link runOnce}; FrameworkError `request_in_progress` where a write's duplicate is at work for longer than one
+   * waits, and the caller's reason where it went while waiting for another's run.
    */
-  run(write: OnceWrite, caller: AbortSignal | undefined, work: Work): Promise<OnceAnswer>;
+  run<Result>(run: Run<Result>): Promise<Ended<Result>>;
+  readonly claims: Claims;
   /** Waits a moment before attempt `attempt` of a transaction. */
   pause(attempt: number): Promise<void>;
 }
@@ -37,12 +37,7 @@ export interface Once {
 export function createOnce({ store, clock, waitMs, draining, schedule = processSchedule, newOwner }: OnceOptions): Once {
   const recent = createRecentAnswers(clock);
   const running = new Map<string, SharedRun>();
-  let engine: Promise<ClaimEngine> | undefined;
-  const parts: RunParts = {
-    engine: () => {
-      engine ??= import("./write-claim-layer.ts").then(({ createClaimEngine }) => createClaimEngine());
-      return engine;
-    },
+  const parts: OnceParts = {
     store,
     clock,
     waitMs,
@@ -53,27 +48,32 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
   };
 
   return {
+    claims: parts.claims,
     pause: parts.pause,
-    run: async (write, caller, work) => {
-      const key = keyText(write.key);
-      const isOther = (fingerprint: string | undefined) => write.comparesFingerprint && fingerprint !== write.fingerprint;
+    run: async (run) => {
+      const { claim, log } = run;
+      if (claim?.kind !== "write") return runOnce(parts, run);
+      const key = keyText(claim.key);
+      const isOther = (fingerprint: string | undefined) =>
+        claim.comparesFingerprint === true && fingerprint !== claim.fingerprint;
       for (;;) {
         const known = recent.get(key);
         if (known !== undefined) {
           if (isOther(known.fingerprint)) throw keyReused();
-          write.log.debug("once.replayed", { fromMemory: true });
-          return { answer: known.answer, isReplay: true };
+          log.debug("once.replayed", { fromMemory: true });
+          return { kind: "replayed", answer: known.answer };
         }
-        const twin = running.get(key);
-        if (twin === undefined) break;
-        if (isOther(twin.fingerprint)) throw keyReused();
-        const joined = await twin.join(caller, { waitMs, draining });
+        const duplicate = running.get(key);
+        // Nothing is awaited from here until the run stands among those that go on.
+        if (duplicate === undefined) break;
+        if (isOther(duplicate.fingerprint)) throw keyReused();
+        const joined = await duplicate.join(run.signal, { waitMs, draining });
         if (joined === "late") throw inProgress();
         if (joined === "again") continue;
-        write.log.debug("once.shared");
-        return { answer: joined, isReplay: true };
+        log.debug("once.shared");
+        return { kind: "replayed", answer: joined };
       }
-      const shared = createSharedRun(write, caller, (signal) => claimedRun(parts, write, signal, work));
+      const shared = createSharedRun(claim, run.signal, (signal) => runOnce(parts, { ...run, signal }));
       running.set(key, shared);
       try {
         return await shared.outcome;

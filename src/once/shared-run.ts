@@ -1,15 +1,15 @@
 import { type Answer, replayOf } from "./answer.ts";
-import type { OnceAnswer, OnceWrite } from "./claimed-run.ts";
+import type { Ended, OnceClaim } from "./run-once.ts";
 
 /** A run that callers of one process wait for together. */
-export interface SharedRun {
-  readonly fingerprint: string;
+export interface SharedRun<Result = unknown> {
+  readonly fingerprint: string | undefined;
   /** What the caller who began it gets. */
-  readonly outcome: Promise<OnceAnswer>;
+  readonly outcome: Promise<Ended<Result>>;
   /**
-   * Waits for the run as a twin. Each twin gets a response of its own.
+   * Waits for the run as a duplicate. Each duplicate gets a response of its own.
    *
-   * @returns the answer; `again` where there is none to be shared, so that the twin has to try for itself;
+   * @returns the answer; `again` where there is none to be shared, so that the duplicate has to try for itself;
    * `late` where it took too long, or the process drains.
    * @throws what the run has thrown, and the caller's reason where the caller is gone.
    */
@@ -20,11 +20,11 @@ export interface SharedRun {
 }
 
 /** Begins a run whose signal aborts when the last who waits for it is gone. */
-export function createSharedRun(
-  { fingerprint, replayedHeaders }: Pick<OnceWrite, "fingerprint" | "replayedHeaders">,
+export function createSharedRun<Result>(
+  { fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">,
   leader: AbortSignal | undefined,
-  begin: (signal: AbortSignal) => Promise<OnceAnswer>,
-): SharedRun {
+  begin: (signal: AbortSignal) => Promise<Ended<Result>>,
+): SharedRun<Result> {
   const controller = new AbortController();
   let waiting = 0;
   let isOver = false;
@@ -56,7 +56,7 @@ export function createSharedRun(
       caller?.throwIfAborted();
       // Its callers are gone: what it comes to is nobody's answer, but the claim is its own until then.
       const isAbandoned = controller.signal.aborted;
-      const leaveTwin = enter(caller);
+      const leaveDuplicate = enter(caller);
       let end: (value: "late") => void = () => {};
       const late = new Promise<"late">((resolve) => {
         end = resolve;
@@ -74,13 +74,13 @@ export function createSharedRun(
           return "late";
         }
         if (ended === "again") return "again";
-        const { answer } = ended;
+        const { answer } = ended as { readonly answer: Answer }; // safe: a write that did not fail has one
         return answer.cookies.length > 0 ? "again" : replayOf(answer, replayedHeaders);
       } finally {
         clearTimeout(timer);
         caller?.removeEventListener("abort", stop);
         draining.removeEventListener("abort", stop);
-        leaveTwin();
+        leaveDuplicate();
       }
     },
   };

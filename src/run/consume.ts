@@ -1,4 +1,3 @@
-import { runWithStore } from "../context/ambient.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
@@ -7,17 +6,14 @@ import { checkPayload } from "../events/check-payload.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import type { User } from "../identity/user.ts";
-import type { Logger } from "../log/logger.ts";
 import type { Answer } from "../once/answer.ts";
 import { skewMs } from "../once/claim.ts";
 import { claimKey, keyText } from "../once/claim-key.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
-import type { Claim, Taken } from "../once/claims.ts";
-import { createRunCommit } from "../once/run-commit.ts";
 import type { Adapters } from "./adapters.ts";
-import { createContext } from "./context.ts";
-import { createEffects } from "./effects.ts";
+import { run } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
+import { type RequestScope, runInMessageScope } from "./scope.ts";
 
 /** What became of the work that a message asks for. */
 export type Consumed =
@@ -68,14 +64,14 @@ export async function consumeEvent(
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
   const declaration = registry.events.get(type);
-  // Not permanent: in a deployment by turns the next process may know it.
+  // Not permanent: in a rolling deployment the next process may know it.
   if (declaration === undefined) throw new Error(`the event ${type} is declared by no feature of this server`);
   const refuse = (problems: string) => new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.schema, event.payload, refuse);
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
   const outcomes = await Promise.all(
     consumers.map(({ name, run }) =>
-      runOnce(runtime, adapters, {
+      consumeOnce(runtime, adapters, {
         key: claimKey(["event", name, tenantKey(tenantId)], eventId),
         handler: name,
         cause: event,
@@ -106,7 +102,7 @@ export async function runJob(
   if (declaration === undefined) throw new Error(`the job ${name} is declared by no feature of this server`);
   const refuse = (problems: string) => new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.input, job.payload, refuse);
-  return runOnce(runtime, adapters, {
+  return consumeOnce(runtime, adapters, {
     key: claimKey(["job", name, tenantKey(tenantId)], jobId),
     handler: name,
     cause: job,
@@ -138,18 +134,19 @@ function rank(outcome: Consumed): number {
 const done: Answer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /** Runs a unit in its scope. In one process a duplicate waits for the first, and is then skipped. */
-async function runOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promise<Consumed> {
-  const { tenantId, userId, origRequestId } = unit.cause;
+async function consumeOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promise<Consumed> {
+  const { key, handler, cause, deadlineMs, logFields } = unit;
+  const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
-  const log = runtime.log.child({ requestId: origRequestId, tenantId, userId, handler: unit.handler, ...unit.logFields });
-  const context = Object.freeze({ requestId: origRequestId, tenantId, userId, signal: undefined, trace: undefined });
-  const running = keyText(unit.key);
+  const running = keyText(key);
   // Whatever comes of the first, the second sees for itself.
   for (let other = runtime.consuming.get(running); other !== undefined; other = runtime.consuming.get(running)) {
     await Promise.allSettled([other.work]);
   }
-  const work = runWithStore({ context, tableName: runtime.tableName }, () => claimed(runtime, adapters, unit, user, log));
-  runtime.consuming.set(running, { work, handler: unit.handler, ids: unit.logFields });
+  const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields }, (scope) =>
+    claimed(scope, adapters, unit),
+  );
+  runtime.consuming.set(running, { work, handler, ids: logFields });
   try {
     return await work;
   } finally {
@@ -157,110 +154,43 @@ async function runOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promis
   }
 }
 
-async function claimed(runtime: Runtime, adapters: Adapters, unit: Unit, user: User, log: Logger): Promise<Consumed> {
-  const { key, what, deadlineMs } = unit;
-  let taken: Taken;
+/** Never throws: other consumers of the event are at work. */
+async function claimed(scope: RequestScope, adapters: Adapters, unit: Unit): Promise<Consumed> {
+  const { key, what, id, cause, deadlineMs } = unit;
+  const { runtime, log } = scope;
+  const { clock, environment } = runtime;
+  let startMs = 0;
   try {
-    taken = await runtime.claims.take(key, { waitMs: 0, stop: [], deadlineMs });
-  } catch (error) {
-    return failed(runtime, unit, log, error); // not thrown: other consumers of the event are at work
-  }
-  if (taken.kind === "done") {
-    log.debug(`${what}.skipped`);
-    return { kind: "skipped" };
-  }
-  if (taken.kind !== "taken") {
-    // Safe: without a fingerprint nothing is for another work, so a twin is running.
-    const { untilMs } = taken as Extract<typeof taken, { kind: "running" }>;
-    const afterMs = Math.max(0, untilMs + skewMs - runtime.clock.now());
-    log.debug(`${what}.handed_back`, { afterMs });
-    return { kind: "handed-back", afterMs };
-  }
-  return perform(runtime, adapters, unit, user, { log, claim: taken.claim });
-}
-
-async function perform(
-  runtime: Runtime,
-  adapters: Adapters,
-  unit: Unit,
-  user: User,
-  { log, claim }: { readonly log: Logger; readonly claim: Claim },
-): Promise<Consumed> {
-  const { handler, cause, id, logFields, what, key } = unit;
-  const { origRequestId } = cause;
-  const startMs = runtime.clock.now();
-  const run = createRunCommit({
-    store: adapters.claims,
-    clock: runtime.clock,
-    pause: runtime.once.pause,
-    claim,
-    cipher: undefined,
-    kept: (answer) => answer,
-    signal: undefined,
-  });
-  const following = { causedBy: id, origRequestId, tenantId: user.tenantId, userId: user.id };
-  const effects = createEffects(runtime, adapters, following, { log }, { commit: run.commit, seed: () => keyText(key) });
-  const ctx = createContext(runtime, adapters, {
-    requestId: origRequestId,
-    user,
-    handler,
-    logFields,
-    effects,
-    commit: (items) => effects.commit(items, done),
-  });
-  const processed = (): Consumed => {
-    log.info(`${what}.processed`, { durationMs: Math.max(0, runtime.clock.now() - startMs) });
-    return { kind: "processed" };
-  };
-  try {
-    await unit.run(ctx);
-    await effects.settle(() => done);
-  } catch (error) {
-    await run.settled();
-    if (run.committed() !== undefined) {
-      claim.abandon();
-      log.error(`${what}.threw_after_commit`, described(runtime, error).data);
-      return processed();
+    const ended = await run(scope, adapters, {
+      what,
+      claim: { kind: "message", key, deadlineMs, replayedHeaders: [], cipher: undefined, assertFits: () => undefined },
+      cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
+      handle: (ctx) => {
+        startMs = clock.now();
+        return unit.run(ctx);
+      },
+      answerOf: () => done,
+      committedAnswer: () => done,
+    });
+    switch (ended.kind) {
+      case "replayed":
+        log.debug(`${what}.skipped`);
+        return { kind: "skipped" };
+      case "running": {
+        const afterMs = Math.max(0, ended.untilMs + skewMs - clock.now());
+        log.debug(`${what}.handed_back`, { afterMs });
+        return { kind: "handed-back", afterMs };
+      }
+      // Another has taken over while it ran: whether that one came to its end shows the next time.
+      case "again":
+        return { kind: "handed-back", afterMs: 0 };
+      default:
+        log.info(`${what}.processed`, { durationMs: Math.max(0, clock.now() - startMs) });
+        return { kind: "processed" };
     }
-    if (run.isUncertain() || claim.isLost()) {
-      // Nobody knows whether it was written, or somebody else is at it: the claim says so, once its lease is over.
-      claim.abandon();
-    } else {
-      await release(claim, log);
-    }
-    return failed(runtime, unit, log, error);
-  }
-  await run.settled();
-  if (run.committed() !== undefined) {
-    claim.abandon();
-    return processed();
-  }
-  try {
-    if (await claim.complete(undefined)) return processed();
   } catch (error) {
-    claim.abandon();
-    return failed(runtime, unit, log, new Error("what was done could not be noted; it may be done again", { cause: error }));
-  }
-  // Another has taken over while it ran: whether that one came to its end shows the next time.
-  log.warn(`${what}.fenced`);
-  return { kind: "handed-back", afterMs: 0 };
-}
-
-function failed(runtime: Runtime, { what }: Unit, log: Logger, error: unknown): Consumed {
-  const { level, data } = described(runtime, error);
-  log[level](`${what}.failed`, data);
-  return { kind: "failed", error };
-}
-
-function described(runtime: Runtime, error: unknown) {
-  return describeError(error, { requestId: "", environment: runtime.environment }).log;
-}
-
-async function release(claim: Claim, log: Logger): Promise<void> {
-  try {
-    await claim.release();
-  } catch (error) {
-    claim.abandon(); // its lease ends by itself
-    log.warn("once.release_failed", { message: String(error) });
+    const { level, data } = describeError(error, { requestId: "", environment }).log;
+    log[level](`${what}.failed`, data);
+    return { kind: "failed", error };
   }
 }

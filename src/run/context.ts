@@ -12,30 +12,24 @@ import type { Adapters, DatabaseRequest } from "./adapters.ts";
 import type { Effects } from "./effects.ts";
 import { acceptInput, invoke } from "./invoke.ts";
 import type { Runtime } from "./runtime.ts";
+import type { RequestScope } from "./scope.ts";
 
-/** What a `ctx` is made of. */
-export interface ContextFacts {
-  readonly requestId: string;
-  readonly user: User;
-  /** The full name of the handler. */
-  readonly handler: string;
-  readonly signal?: AbortSignal | undefined;
+/** What a `ctx` is made of beside its scope. */
+export interface ContextParts {
   /** Makes the request as handlers see it, for the first that looks at it. */
   readonly request?: (() => RequestView) | undefined;
   /** Commits the run; absent in a query. */
   readonly commit?: CommitResult | undefined;
   /** What follows from the run; absent in a query. */
   readonly effects?: Pick<Effects, "publish" | "enqueue" | "deliver"> | undefined;
-  /** What its lines carry beside the usual: the IDs of its event or job. */
-  readonly logFields?: Readonly<Record<string, string>> | undefined;
 }
 
 /** Commits items with what a handler returns. */
 export type CommitResult = (items: readonly CommitItem[], result: unknown) => Promise<void>;
 
-/** Makes the `ctx` of one request (specification 2.6). The adapters are open. */
-export function createContext(runtime: Runtime, adapters: Adapters, facts: ContextFacts): PipelineContext {
-  return new Session(runtime, adapters, facts).contextFor(undefined);
+/** Makes the `ctx` of one request or message (specification 2.6): the scope knows its handler and its user, the adapters are open. */
+export function createContext(scope: RequestScope, adapters: Adapters, parts: ContextParts): PipelineContext {
+  return new Session(scope, adapters, parts, scope.user).contextFor(undefined);
 }
 
 /**
@@ -44,7 +38,10 @@ export function createContext(runtime: Runtime, adapters: Adapters, facts: Conte
  */
 class Session implements OperatorSession, DatabaseRequest {
   readonly runtime: Runtime;
-  readonly facts: ContextFacts;
+  readonly scope: RequestScope;
+  readonly parts: ContextParts;
+  readonly user: User;
+  readonly signal: AbortSignal | undefined;
   readonly log: Logger;
   readonly held = new Map<string, Decision>();
   readonly #adapters: Adapters;
@@ -53,19 +50,22 @@ class Session implements OperatorSession, DatabaseRequest {
   #database: Database | undefined;
   #request: RequestView | undefined;
 
-  constructor(runtime: Runtime, adapters: Adapters, facts: ContextFacts) {
-    this.runtime = runtime;
-    this.facts = facts;
+  constructor(scope: RequestScope, adapters: Adapters, parts: ContextParts, user: User) {
+    this.runtime = scope.runtime;
+    this.scope = scope;
+    this.parts = parts;
+    this.user = user;
+    this.signal = scope.runSignal;
     this.#adapters = adapters;
-    this.log = this.logFor(facts.handler);
+    this.log = this.logFor(scope.handler);
   }
 
   get tenantId(): string | undefined {
-    return this.facts.user.tenantId;
+    return this.user.tenantId;
   }
 
   get userId(): string | undefined {
-    return this.facts.user.id;
+    return this.user.id;
   }
 
   get rows(): RowView {
@@ -94,22 +94,18 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.runtime.clock;
   }
 
-  get signal(): AbortSignal | undefined {
-    return this.facts.signal;
-  }
-
   get database(): Database {
     this.#database ??= this.#adapters.databaseFor(this);
     return this.#database;
   }
 
   get request(): RequestView | undefined {
-    this.#request ??= this.facts.request?.();
+    this.#request ??= this.parts.request?.();
     return this.#request;
   }
 
   sessionFor({ tenantId, userId }: RowOwner): OperatorSession {
-    return new Session(this.runtime, this.#adapters, { ...this.facts, user: { id: userId, tenantId, roles: [] } });
+    return new Session(this.scope, this.#adapters, this.parts, { id: userId, tenantId, roles: [] });
   }
 
   override(id: string): unknown {
@@ -120,9 +116,9 @@ class Session implements OperatorSession, DatabaseRequest {
     return new Context(this, this.log, node);
   }
 
-  logFor(handler: string): Logger {
-    const { requestId, user, logFields } = this.facts;
-    const { tenantId, id: userId } = user;
+  logFor(handler: string | undefined): Logger {
+    const { requestId, logFields } = this.scope;
+    const { tenantId, id: userId } = this.user;
     if (logFields === undefined) return this.runtime.log.child({ requestId, tenantId, userId, handler });
     return this.runtime.log.child({ requestId, tenantId, userId, handler, ...logFields });
   }
@@ -172,12 +168,12 @@ class Context implements PipelineContext {
   }
 
   constructor(session: Session, log: Logger, node: ComputedNode | undefined) {
-    const { user, requestId, signal } = session.facts;
+    const { user, signal } = session;
     this.#session = session;
     this.#node = node;
     this.user = user;
     this.log = log;
-    this.requestId = requestId;
+    this.requestId = session.scope.requestId;
     this.db = session.database;
     if (signal !== undefined) this.signal = signal;
     Object.freeze(this);
@@ -201,15 +197,15 @@ function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, nod
   return value as Promise<Value>; // safe: as above
 }
 
-async function commitRun<Result>({ facts }: Session, items: readonly CommitItem[], result: Result): Promise<Result> {
-  if (facts.commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
-  await facts.commit(items, result);
+async function commitRun<Result>({ parts }: Session, items: readonly CommitItem[], result: Result): Promise<Result> {
+  if (parts.commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
+  await parts.commit(items, result);
   return result;
 }
 
-function effectsOf({ facts }: Session, call: string): NonNullable<ContextFacts["effects"]> {
-  if (facts.effects === undefined) throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
-  return facts.effects;
+function effectsOf({ parts }: Session, call: string): NonNullable<ContextParts["effects"]> {
+  if (parts.effects === undefined) throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
+  return parts.effects;
 }
 
 function plainValue({ value }: Resolved): unknown {

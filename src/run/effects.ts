@@ -8,20 +8,14 @@ import { envelopeText, eventPayload } from "../events/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-message.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
-import type { Logger } from "../log/logger.ts";
 import { type Answer, saysNotDone } from "../once/answer.ts";
 import type { TransactionItem } from "../once/commit.ts";
 import { derivedId } from "../once/derived-id.ts";
-import { createRunCommit, type RunCommit } from "../once/run-commit.ts";
+import { createRunCommit } from "../once/run-commit.ts";
+import type { RunParts } from "../once/run-once.ts";
 import type { Adapters } from "./adapters.ts";
-import type { Runtime } from "./runtime.ts";
-
-/** What a run gives its effects. */
-export interface EffectsRun {
-  readonly commit: RunCommit["commit"];
-  /** What the IDs of the run are derived from: the same where it is run again. */
-  readonly seed: () => string;
-}
+import type { Runs } from "./runs.ts";
+import type { RequestScope } from "./scope.ts";
 
 /** What follows from a run: the events that it publishes, the jobs that it enqueues, the messages that it delivers. */
 export interface Effects {
@@ -38,50 +32,31 @@ export interface Effects {
 const dispatchMs = 2_000;
 
 /** Creates the {@link Effects} of one run. */
-export function createEffects(runtime: Runtime, adapters: Adapters, cause: Cause, scope: LogScope, run: EffectsRun): Effects {
-  return new RunEffects(runtime, adapters, cause, scope, run);
-}
-
-/** Whatever has a logger, made when it is asked for. */
-interface LogScope {
-  readonly log: Logger;
-}
-
-/** A commit of items alone, for a run that nothing claims. */
-export function unclaimedCommit(runtime: Runtime, adapters: Adapters, signal: AbortSignal | undefined): RunCommit["commit"] {
-  const { commit } = createRunCommit({
-    store: adapters.claims,
-    clock: runtime.clock,
-    pause: runtime.once.pause,
-    claim: undefined,
-    cipher: undefined,
-    kept: (answer) => answer,
-    signal,
-  });
-  return commit;
+export function createEffects(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause): Effects {
+  return new RunEffects(scope, adapters, runs, run, cause);
 }
 
 /** A class, since there is one for every write: what most of them never use is made when it is used. */
 class RunEffects implements Effects {
-  readonly #runtime: Runtime;
+  readonly #scope: RequestScope;
   readonly #adapters: Adapters;
+  readonly #runs: Runs;
+  readonly #run: RunParts;
   readonly #cause: Cause;
-  readonly #scope: LogScope;
-  readonly #run: EffectsRun;
   #held: OutboxRow[] | undefined = undefined;
   #ordinals: Map<string, number> | undefined = undefined;
   #hasCommitted = false;
 
-  constructor(runtime: Runtime, adapters: Adapters, cause: Cause, scope: LogScope, run: EffectsRun) {
-    this.#runtime = runtime;
-    this.#adapters = adapters;
-    this.#cause = cause;
+  constructor(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause) {
     this.#scope = scope;
+    this.#adapters = adapters;
+    this.#runs = runs;
     this.#run = run;
+    this.#cause = cause;
   }
 
   async publish(type: string, payload: unknown): Promise<void> {
-    const { registry } = this.#runtime.server;
+    const { registry } = this.#scope.runtime.server;
     const declaration = registry.events.get(type);
     if (declaration === undefined) {
       throw new Error(`ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`);
@@ -89,14 +64,14 @@ class RunEffects implements Effects {
     const eventId = this.#derive("event", type);
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
-    const text = envelopeText(event, await (await this.#runtime.messages()).signEvent(event));
+    const text = envelopeText(event, await (await this.#scope.runtime.messages()).signEvent(event));
     if (this.#hasCommitted) throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
     this.#held ??= [];
-    this.#held.push(this.#runtime.outbox.row({ eventId, type }, text));
+    this.#held.push(this.#runs.outbox.row({ eventId, type }, text));
   }
 
   async enqueue(name: string, payload: unknown): Promise<void> {
-    const declaration = this.#runtime.server.registry.jobs.get(name);
+    const declaration = this.#scope.runtime.server.registry.jobs.get(name);
     if (declaration === undefined) {
       throw new Error(`ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`);
     }
@@ -112,9 +87,9 @@ class RunEffects implements Effects {
     message: Readonly<Record<string, unknown>>,
     { key }: { readonly key?: string } = {},
   ): Promise<void> {
-    const declaration = this.#runtime.channels.get(channel);
+    const declaration = this.#scope.runtime.channels.get(channel);
     if (declaration === undefined) {
-      const known = [...this.#runtime.channels.keys()].join(", ");
+      const known = [...this.#scope.runtime.channels.keys()].join(", ");
       throw new Error(`ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`);
     }
     const ownId = this.#derive("delivery", channel);
@@ -132,7 +107,7 @@ class RunEffects implements Effects {
       message: wirePayload(message, `ctx.delivery.send: the message for ${channel}`),
       key: key === undefined ? ownId : `=${key}`,
     };
-    await this.#send(this.#runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
+    await this.#send(this.#scope.runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
     this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
   }
 
@@ -145,11 +120,10 @@ class RunEffects implements Effects {
     const given = answer();
     if (saysNotDone(given)) return;
     // One with cookies is never stored, so the claim is released: its events go by themselves.
-    const commit = given.cookies.length === 0 ? this.#run.commit : unclaimedCommit(this.#runtime, this.#adapters, undefined);
-    await this.#commit(commit, [], given);
+    await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, [], given);
   }
 
-  async #commit(commit: RunCommit["commit"], items: readonly TransactionItem[], answer: Answer): Promise<void> {
+  async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: Answer): Promise<void> {
     const rows = this.#held ?? [];
     const own = rows.length === 0 ? [] : rows.map((row) => this.#adapters.outbox.item(row));
     await commit(items, answer, own);
@@ -157,11 +131,19 @@ class RunEffects implements Effects {
     await this.#dispatch(rows);
   }
 
+  /** A commit apart from the claim. */
+  readonly #unclaimedCommit: RunParts["commit"] = (...given) => {
+    const { clock } = this.#scope.runtime;
+    const { pause } = this.#runs.once;
+    const parts = { claim: undefined, cipher: undefined, kept: (answer: Answer) => answer, signal: undefined };
+    return createRunCommit({ store: this.#adapters.claims, clock, pause, ...parts }).commit(...given);
+  };
+
   /** Dispatches what was committed, and waits for it; where the bus is slow, no longer than a moment. */
   async #dispatch(rows: readonly OutboxRow[]): Promise<void> {
     if (rows.length === 0) return;
     for (const { type, eventId } of rows) this.#scope.log.info("event.published", { event: type, publishedId: eventId });
-    const dispatched = this.#runtime.outbox.dispatch(rows);
+    const dispatched = this.#runs.outbox.dispatch(rows);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, dispatchMs);
@@ -170,13 +152,13 @@ class RunEffects implements Effects {
   }
 
   async #send({ dedupKey, dedupScope, order }: QueuedJob, job: JobMessage): Promise<void> {
-    if (!usesMessages(this.#runtime.server.registry)) throw new Error(noQueue);
+    if (!usesMessages(this.#scope.runtime.server.registry)) throw new Error(noQueue);
     const { name, tenantId, userId, payload } = job;
     const identity = { name, tenantId, userId: dedupScope === "user" ? userId : undefined };
     const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
-    const text = jobText(job, await (await this.#runtime.messages()).signJob(job));
+    const text = jobText(job, await (await this.#scope.runtime.messages()).signJob(job));
     const { jobs } = await this.#adapters.messaging();
     await jobs.send(text, { group, deduplicationId });
   }

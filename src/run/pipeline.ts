@@ -17,14 +17,14 @@ import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { lazy } from "../process/lazy.ts";
-import { acceptInput } from "./invoke.ts";
-import { runQuery } from "./perform.ts";
+import { createContext } from "./context.ts";
+import { acceptInput, invoke } from "./invoke.ts";
 import type { Runtime } from "./runtime.ts";
 import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts";
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
-const loadWrites = lazy(() => import("./perform-write.ts"));
+const loadWrites = lazy(() => import("./write.ts"));
 
 /** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
 export type Send = (response: HttpResponse, log: Logger) => Promise<void>;
@@ -91,17 +91,15 @@ export async function answer<Answer>(
   refuseEncoded(request, bytes);
   const accepted = acceptInput(declaration, inputOf(request, declaration, params, { bytes, form }));
   const input = accepted instanceof Promise ? await accepted : accepted;
-  const { signal, headers, deadlineMs, assertFits } = request;
   const view = () => requestView(request, bytes);
-  const given = declaration.kind === "write" ? givenAgain(request, declaration, routes, basePath, { bytes, form }) : neverAsked;
-  const facts = { declaration, user, input, given, headers, head, signal, deadlineMs, assertFits, request: view };
   const opened = runtime.adapters();
   const adapters = opened instanceof Promise ? await opened : opened;
   if (declaration.kind === "write") {
     const { runWrite } = await loadWrites();
-    return shape(await runWrite(scope, adapters, facts));
+    const given = givenAgain(request, declaration, routes, basePath, { bytes, form });
+    return shape(await runWrite(scope, adapters, { declaration, request, input, given, view, head }));
   }
-  const result = await runQuery(scope, adapters, facts);
+  const result = await invoke(declaration, createContext(scope, adapters, { request: view }), input, runtime.environment);
   const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
 }
@@ -157,9 +155,6 @@ function givenAgain(
     return inputOf(request, declaration, (match as Extract<typeof match, { kind: "found" }>).params, body);
   };
 }
-
-/** Of a query nothing is compared. */
-const neverAsked = () => undefined;
 
 /** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */
 async function begun(stream: ReadableStream<Uint8Array>): Promise<ReadableStream<Uint8Array>> {

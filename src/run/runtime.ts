@@ -5,18 +5,16 @@ import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
 import type { MessageGuard } from "../events/message-guard.ts";
-import type { Outbox } from "../events/outbox.ts";
 import type { RouteTable } from "../http/route-table.ts";
 import type { Authenticator } from "../identity/authenticator.ts";
 import type { ServerLogger } from "../log/server-logger.ts";
-import type { Claims } from "../once/claims.ts";
-import type { Once } from "../once/once.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Consuming } from "./consuming.ts";
+import type { Runs } from "./runs.ts";
 
 /** A server bound to its adapters: what requests run on. */
 export interface Runtime {
@@ -39,12 +37,6 @@ export interface Runtime {
   readonly verifiesTokens: boolean;
   readonly tableName: (name: string) => string;
   readonly newRequestId: () => string;
-  /** Does writes once. */
-  readonly once: Once;
-  /** Claims events and jobs. */
-  readonly claims: Claims;
-  /** Dispatches events. */
-  readonly outbox: Outbox;
   /** What this process is at, of events and jobs, by their claims. */
   readonly consuming: Map<string, Consuming>;
   /** Signs messages, and says which are taken; loaded with the first. */
@@ -67,6 +59,8 @@ export interface Runtime {
    * themselves. A failed opening is tried again, after a pause where SSM was the reason.
    */
   adapters(): Adapters | Promise<Adapters>;
+  /** What runs with effects share: a promise until the adapters are open and it is loaded, with the first, then itself. */
+  runs(): Runs | Promise<Runs>;
   /** Closes the adapters, where they were opened. */
   close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import type { Logger } from "../log/logger.ts";
 import { adoptRequestId } from "./request-id.ts";
 import type { Runtime } from "./runtime.ts";
 
-/** One request on its way through: its ambient store, and what is known of it so far. */
+/** One request or message on its way through: its ambient store, and what is known of it so far. */
 export interface RequestScope extends AmbientStore {
   readonly runtime: Runtime;
   readonly requestId: string;
@@ -15,19 +15,21 @@ export interface RequestScope extends AmbientStore {
   runSignal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** As they were received: names in lower case, none inherited. */
-  readonly headers: Readonly<Record<string, string>>;
+  /** As they were received: names in lower case, none inherited. Absent for a message. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
   /** Whether middlewares of the application stand between the host and the handler. */
   hasMiddlewares: boolean;
   /** The full name of the handler that answers, once it is known. */
   handler: string | undefined;
   /** Whose request it is, once that is known. */
   user: User;
+  /** What lines of a message carry beside the usual: its IDs. */
+  readonly logFields: Readonly<Record<string, string>> | undefined;
   /** Carries `requestId`, and `handler`, `tenantId` and `userId` once they are known. */
   readonly log: Logger;
 }
 
-/** What a scope is opened with. */
+/** What the scope of a request is opened with. */
 export interface ScopeFacts {
   /** Names in lower case, none inherited. */
   readonly headers: Readonly<Record<string, string>>;
@@ -50,6 +52,24 @@ export function runInScope<Result>(
   return runWithStore(scope, () => work(scope));
 }
 
+/** What is known of a message before its handler runs. */
+export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | "deadlineMs"> {
+  readonly handler: string;
+  readonly logFields: Readonly<Record<string, string>>;
+}
+
+/** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
+export function runInMessageScope<Result>(
+  runtime: Runtime,
+  { requestId, user, handler, deadlineMs, logFields }: MessageFacts,
+  work: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
+  const scope = new Scope(runtime, requestId, undefined, undefined, deadlineMs, logFields);
+  scope.user = user;
+  scope.handler = handler;
+  return runWithStore(scope, () => work(scope));
+}
+
 /** Records which handler answers the request. */
 export function nameHandler(scope: RequestScope, handler: string): void {
   scope.handler = handler;
@@ -69,10 +89,11 @@ export function runUnder(scope: RequestScope, signal: AbortSignal | undefined): 
 class Scope implements RequestScope {
   readonly runtime: Runtime;
   readonly requestId: string;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: RequestScope["headers"];
   readonly signal: AbortSignal | undefined;
   runSignal: AbortSignal | undefined;
   readonly deadlineMs: number | undefined;
+  readonly logFields: RequestScope["logFields"];
   hasMiddlewares = false;
   handler: string | undefined = undefined;
   user = anonymous;
@@ -81,9 +102,10 @@ class Scope implements RequestScope {
   constructor(
     runtime: Runtime,
     requestId: string,
-    headers: ScopeFacts["headers"],
+    headers: RequestScope["headers"],
     signal: AbortSignal | undefined,
     deadlineMs: number | undefined,
+    logFields?: RequestScope["logFields"],
   ) {
     this.runtime = runtime;
     this.requestId = requestId;
@@ -91,6 +113,7 @@ class Scope implements RequestScope {
     this.signal = signal;
     this.runSignal = signal;
     this.deadlineMs = deadlineMs;
+    this.logFields = logFields;
   }
 
   get context(): AmbientContext {
@@ -102,8 +125,8 @@ class Scope implements RequestScope {
   }
 
   get log(): Logger {
-    const { requestId, handler, user } = this;
-    return this.runtime.log.child({ requestId, handler, tenantId: user.tenantId, userId: user.id });
+    const { requestId, handler, user, logFields } = this;
+    return this.runtime.log.child({ requestId, handler, tenantId: user.tenantId, userId: user.id, ...logFields });
   }
 
   get tableName(): (name: string) => string {
@@ -111,8 +134,8 @@ class Scope implements RequestScope {
   }
 
   #makeContext(): AmbientContext {
-    const { requestId, user, runSignal: signal } = this;
-    const trace = parseTrace(this.headers, this.runtime.variables);
+    const { requestId, user, headers, runSignal: signal } = this;
+    const trace = headers === undefined ? undefined : parseTrace(headers, this.runtime.variables);
     return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal, trace });
   }
 }

@@ -10,15 +10,12 @@ import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
-import { createOutbox } from "../events/outbox.ts";
 import { createRouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { createAuthenticator } from "../identity/authenticator.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
 import { createServerLogger } from "../log/server-logger.ts";
 import type { ClaimSchedule } from "../once/claims.ts";
-import { openedClaims } from "../once/opened-claims.ts";
-import { loadedClaims, openedOnce } from "../once/opened-once.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
 import type { Variables } from "../process/environment.ts";
@@ -28,12 +25,13 @@ import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
 import type { Adapters, ParameterReader } from "../run/adapters.ts";
 import { createRequestIds } from "../run/request-id.ts";
+import type { Runs } from "../run/runs.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { type Server, serverInternals } from "./server.ts";
 
-/** How long a repeat waits for its twin in flight. */
+/** How long a write waits for its duplicate in flight, in milliseconds. */
 const defaultWaitMs = 10_000;
 
 /** What a host brings to a server. */
@@ -84,6 +82,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
   let routes: Runtime["routes"] | undefined;
+  let runs: Runs | undefined;
 
   const log = createServerLogger({
     ...state.options.log,
@@ -93,9 +92,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     powertoolsThreshold: options.powertools,
     ...(options.write === undefined ? {} : { write: options.write }),
   });
-  const claimStore = openedClaims(async () => (await runtime.adapters()).claims);
-  const claiming = { store: claimStore, clock, ...(options.schedule === undefined ? {} : { schedule: options.schedule }) };
-  const claims = loadedClaims(claiming);
   const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
   const runtime: Runtime = {
     server: state,
@@ -129,19 +125,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       return physical;
     },
     newRequestId: createRequestIds(clock),
-    once: openedOnce({
-      ...claiming,
-      waitMs: state.options.once?.waitMs ?? defaultWaitMs,
-      draining: lifecycle.draining,
-    }),
-    claims,
-    outbox: createOutbox({
-      store: async () => (await runtime.adapters()).outbox,
-      bus: async () => (await (await runtime.adapters()).messaging()).bus,
-      claims,
-      clock,
-      log,
-    }),
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,
@@ -169,9 +152,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       );
       return opening;
     },
+    runs: () => runs ?? openRuns(),
     close: async () => {
       if (opening === undefined) return;
       const adapters = await opening;
+      runs = undefined;
       opened = undefined;
       opening = undefined;
       await adapters.close();
@@ -194,6 +179,14 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       throw error;
     }
     return adapters;
+  };
+  const openRuns = async () => {
+    const { createRuns } = await import("../run/runs.ts");
+    const adapters = await runtime.adapters();
+    const { draining } = lifecycle;
+    const waitMs = state.options.once?.waitMs ?? defaultWaitMs;
+    runs ??= createRuns({ adapters, log, clock, waitMs, draining, ...(options.schedule && { schedule: options.schedule }) });
+    return runs;
   };
   const loadKeyRing = async (parameter: string) => {
     const { parameters } = await runtime.adapters();

@@ -32,7 +32,8 @@ export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs
   const buried: string[] = [];
   const stuck = new Map<string, string>();
   let refused = 0;
-  const sweep = () => (registry.events.size > 0 ? runtime.outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 });
+  const sweep = async () =>
+    registry.events.size > 0 ? (await runtime.runs()).outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 };
 
   /** Works on what a queue has now; gives how many messages were there. */
   const work = async (queue: MessageQueue): Promise<number> => {

@@ -14,11 +14,10 @@ import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import { createContext } from "../run/context.ts";
-import { acceptInput } from "../run/invoke.ts";
-import { runQuery } from "../run/perform.ts";
-import { runWrite } from "../run/perform-write.ts";
+import { acceptInput, invoke } from "../run/invoke.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { identify, nameHandler, runInScope } from "../run/scope.ts";
+import { runWrite } from "../run/write.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
 import type { Recorded, SentDelivery } from "./recorded.ts";
@@ -199,7 +198,11 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
     },
     ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
       const { runtime, adapters } = await running();
-      return createContext(runtime, adapters, { requestId: requestId ?? runtime.newRequestId(), user: userOf(caller), handler });
+      return runInScope(runtime, { headers: headersOf(requestId), signal: undefined }, async (scope) => {
+        nameHandler(scope, handler);
+        identify(scope, userOf(caller));
+        return createContext(scope, adapters, {});
+      });
     },
     rows: {
       put: async (row) => {
@@ -241,8 +244,7 @@ function call(
 ): Promise<unknown> {
   const declaration = runtime.server.registry.handlers.get(name);
   if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
-  const headers: Record<string, string> = Object.create(null);
-  if (requestId !== undefined) headers["x-request-id"] = requestId;
+  const headers = headersOf(requestId);
   return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const user = userOf(as);
     nameHandler(scope, name);
@@ -254,12 +256,20 @@ function call(
     }
     const given = () => input ?? {};
     const accepted = await acceptInput(declaration, given());
-    const facts = { declaration, user, input: accepted, given, headers, head: false, signal: undefined, request: undefined };
     const adapters = await runtime.adapters();
-    if (declaration.kind === "write") return bodyOf(await runWrite(scope, adapters, facts));
-    const result = await runQuery(scope, adapters, facts);
+    if (declaration.kind === "write") {
+      const write = { declaration, request: { headers }, input: accepted, given, head: false };
+      return bodyOf(await runWrite(scope, adapters, write));
+    }
+    const result = await invoke(declaration, createContext(scope, adapters, {}), accepted, runtime.environment);
     return isReply(result) ? result.body : result;
   });
+}
+
+function headersOf(requestId: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null);
+  if (requestId !== undefined) headers["x-request-id"] = requestId;
+  return headers;
 }
 
 /** The body of a write as its caller reads it: JSON parsed, text and bytes as they are. */

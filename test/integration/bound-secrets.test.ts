@@ -14,6 +14,7 @@ import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { openAwsAdapters } from "../../src/aws/adapters.ts";
 import { createContext } from "../../src/run/context.ts";
+import { identify, nameHandler, runInScope } from "../../src/run/scope.ts";
 import { newRingKey } from "../../src/secrets/key-ring.ts";
 import { createRuntime } from "../../src/server/create-runtime.ts";
 
@@ -72,10 +73,10 @@ function startPlain(): Process {
   closing.push(runtime.close);
   return {
     ctx: async ({ id, tenantId, roles = [] }) =>
-      createContext(runtime, await runtime.adapters(), {
-        requestId: "r",
-        user: { id, tenantId, roles: [...roles] },
-        handler: "h",
+      runInScope(runtime, { headers: { "x-request-id": "r" }, signal: undefined }, async (scope) => {
+        nameHandler(scope, "h");
+        identify(scope, { id, tenantId, roles: [...roles] });
+        return createContext(scope, await runtime.adapters(), {});
       }),
   };
 }

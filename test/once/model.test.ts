@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import type { Logger } from "../../src/log/logger.ts";
 import type { Answer } from "../../src/once/answer.ts";
 import { claimKey } from "../../src/once/claim-key.ts";
-import type { OnceWrite } from "../../src/once/claimed-run.ts";
 import { createOnce } from "../../src/once/once.ts";
+import type { OnceClaim, RunParts } from "../../src/once/run-once.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 2_000;
@@ -58,17 +58,18 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
       const answers: string[] = [];
       const settled = requests.map(async ({ process: n, deed }, request) => {
         const { process, once } = processes[n] as (typeof processes)[number]; // safe: there are three
-        const outcome = once.run(write, undefined, async ({ commit }) => {
+        const work = async ({ commit }: RunParts) => {
           const answer: Answer = { status: 200, headers: {}, cookies: [], body: `${request} ${world.nowMs}` };
           if (deed === "throws") throw new Error("the handler failed");
           if (deed === "stands still") await turn("handler");
           if (deed.startsWith("commits") || deed === "stands still") await commit([{ Put: { request } }], answer);
           if (deed === "commits, then throws") throw new Error("too late");
           return answer;
-        });
+        };
+        const outcome = once.run({ claim: write, what: "once", log, signal: undefined, work, answerOf: (given) => given });
         const ended = await Promise.race([
           outcome.then(
-            ({ answer }) => String(answer.body),
+            (ended) => String((ended as { readonly answer: Answer }).answer.body), // safe: a write that did not fail has one
             (error: Error) => error,
           ),
           dead(process),
@@ -97,14 +98,14 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
 }, 300_000);
 
 const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
-const write: OnceWrite = {
+const write: OnceClaim = {
+  kind: "write",
   key: claimKey(["test"], "r1"),
   fingerprint: "f",
   comparesFingerprint: false,
   replayedHeaders: [],
   cipher: undefined,
   deadlineMs: undefined,
-  log,
   assertFits: () => {},
 };
 

@@ -5,8 +5,8 @@ import type { Logger } from "../../src/log/logger.ts";
 import type { Answer } from "../../src/once/answer.ts";
 import { type ClaimRecord, completedClaim, takenClaim } from "../../src/once/claim.ts";
 import { claimKey, keyText } from "../../src/once/claim-key.ts";
-import type { OnceWrite, Work } from "../../src/once/claimed-run.ts";
 import { createOnce } from "../../src/once/once.ts";
+import type { Ended, OnceClaim, RunParts } from "../../src/once/run-once.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const key = claimKey(["test"], "r1");
@@ -26,14 +26,14 @@ function start({
   const lines: [string, Record<string, unknown> | undefined][] = [];
   const line = (msg: string, data?: Record<string, unknown>) => void lines.push([msg, data]);
   const log: Logger = { info: line, warn: line, error: line, debug: line, child: () => log };
-  const write: OnceWrite = {
+  const write: OnceClaim = {
+    kind: "write",
     key,
     fingerprint: "f",
     comparesFingerprint: true,
     replayedHeaders: ["x-more"],
     cipher: undefined,
     deadlineMs: undefined,
-    log,
     assertFits: () => {},
   };
   const process = (name: string) => {
@@ -56,9 +56,18 @@ function start({
     });
     return { once, timers, draining };
   };
-  const run = (at: ReturnType<typeof process>, work: Work, more: Partial<OnceWrite> = {}, signal?: AbortSignal) =>
-    at.once.run({ ...write, ...more }, signal, work);
+  const run = (at: ReturnType<typeof process>, work: Work, more: Partial<OnceClaim> = {}, signal?: AbortSignal) =>
+    at.once.run({ claim: { ...write, ...more }, what: "once", log, signal, work, answerOf: (given) => given }).then(answered);
   return { world, calls, lines, process, run, messages: () => lines.map(([msg]) => msg) };
+}
+
+/** The work of a write. */
+type Work = (run: RunParts) => Promise<Answer>;
+
+/** The answer of a write that came to its end, and whether it is one of before. */
+function answered(ended: Ended<Answer>): { answer: Answer; isReplay: boolean } {
+  const { answer } = ended as { readonly answer: Answer }; // safe: a write that did not fail has one
+  return { answer, isReplay: ended.kind === "replayed" };
 }
 
 /** Something to wait for. */

@@ -1,0 +1,49 @@
+import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { Cause } from "../events/cause.ts";
+import type { Answer } from "../once/answer.ts";
+import type { Ended, Run, RunParts } from "../once/run-once.ts";
+import type { Adapters } from "./adapters.ts";
+import { type ContextParts, createContext } from "./context.ts";
+import { createEffects } from "./effects.ts";
+import type { Runs } from "./runs.ts";
+import { type RequestScope, runUnder } from "./scope.ts";
+
+/** What is run, and what becomes of its result. */
+export interface Work<Result> extends Pick<Run<Result>, "claim" | "what" | "answerOf">, Pick<ContextParts, "request"> {
+  /** What events and jobs of the run say of where they come from. */
+  readonly cause: Cause;
+  /** Runs the handler. */
+  handle(ctx: PipelineContext): Result | Promise<Result>;
+  /** The answer that is committed with what a handler gives `ctx.commit`. @throws where none can be made of it. */
+  committedAnswer(result: unknown): Answer | Promise<Answer>;
+}
+
+/**
+ * Runs a handler that has effects, on the one way that a write, a consumer, a job, a delivery and an adopted handler go: claim,
+ * context, effects, commit, settle.
+ *
+ * @throws as `runOnce`.
+ */
+export async function run<Result>(scope: RequestScope, adapters: Adapters, work: Work<Result>): Promise<Ended<Result>> {
+  const { runtime, log, signal } = scope;
+  const { claim, what, answerOf } = work;
+  const opened = runtime.runs();
+  const runs = opened instanceof Promise ? await opened : opened;
+  return runs.once.run({ claim, what, log, signal, answerOf, work: (parts) => perform(scope, adapters, runs, parts, work) });
+}
+
+async function perform<Result>(
+  scope: RequestScope,
+  adapters: Adapters,
+  runs: Runs,
+  parts: RunParts,
+  work: Work<Result>,
+): Promise<Result> {
+  const effects = createEffects(scope, adapters, runs, parts, work.cause);
+  // A request without a signal gets none, whoever else may wait for its run.
+  if (scope.signal !== undefined) runUnder(scope, parts.signal);
+  const commit: ContextParts["commit"] = async (items, result) => effects.commit(items, await work.committedAnswer(result));
+  const result = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));
+  await effects.settle(() => work.answerOf(result));
+  return result;
+}

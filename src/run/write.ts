@@ -1,0 +1,119 @@
+import type { RequestView } from "../context/pipeline-context.ts";
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import { onceTable } from "../declare/table.ts";
+import type { Cause } from "../events/cause.ts";
+import { errorResponse } from "../http/error-response.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import { toResponse } from "../http/response.ts";
+import type { Answer } from "../once/answer.ts";
+import { answerCipher } from "../once/answer-cipher.ts";
+import { claimKey } from "../once/claim-key.ts";
+import { fingerprintOf } from "../once/fingerprint.ts";
+import type { Ended, OnceClaim } from "../once/run-once.ts";
+import { type WriteId, writeIdOf } from "../once/write-id.ts";
+import type { Adapters } from "./adapters.ts";
+import { checkOutput, invoke } from "./invoke.ts";
+import { run } from "./run.ts";
+import type { RequestScope } from "./scope.ts";
+
+/** A write that a request asks for; its caller may run it, and its input is accepted. */
+export interface RequestedWrite {
+  readonly declaration: HandlerDeclaration;
+  readonly request: Pick<HttpRequest, "headers" | "assertFits">;
+  readonly input: unknown;
+  /** What the schema of the input was given, read again. */
+  readonly given: () => unknown;
+  /** Makes the request as handlers see it, where there is one. */
+  readonly view?: () => RequestView;
+  /** A HEAD request. */
+  readonly head: boolean;
+}
+
+/** Runs a write and makes a response of what it returns; one that was done before gives its answer again. */
+export async function runWrite(scope: RequestScope, adapters: Adapters, write: RequestedWrite): Promise<HttpResponse> {
+  const { runtime, requestId } = scope;
+  const { declaration, request, input, view, head } = write;
+  const { environment } = runtime;
+  // Safe: a write's body is never a stream.
+  const answerOf = (result: unknown) =>
+    toResponse(result, { kind: "write", head, development: environment === "development" }) as Answer;
+  /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
+  const doneAnswer = (result: unknown): Answer => {
+    try {
+      return answerOf(result);
+    } catch (error) {
+      const facts = { requestId, environment, accept: request.headers["accept"], head };
+      const { response, log } = errorResponse(error, facts);
+      scope.log[log.level]("request.failed", log.data);
+      return { ...(response as Answer), isDone: true };
+    }
+  };
+  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
+  const isClaimable = declaration.isClaimable?.(input) ?? true;
+  const isSignedIn = scope.user.id !== undefined;
+  const id = isClaimable ? writeIdOf(request.headers, { requestId, once, isSignedIn }) : undefined;
+  const ended = await run(scope, adapters, {
+    what: "once",
+    claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
+    cause: causeOf(scope),
+    request: view,
+    handle: async (ctx) => doneAnswer(await invoke(declaration, ctx, input, environment)),
+    answerOf: (answer) => answer,
+    committedAnswer: async (result) => answerOf(await checkOutput(declaration, result, environment)),
+  });
+  return responseOf(ended.kind === "done" ? { ...ended, answer: ended.result } : ended);
+}
+
+/** What events and jobs of a request say of it. */
+export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Cause {
+  return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
+}
+
+/** A write that is to happen once, as its handler and its host know it. */
+export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
+  readonly declaration: Pick<HandlerDeclaration, "name" | "replay" | "replayHeaders">;
+  readonly input: unknown;
+  readonly given?: RequestedWrite["given"];
+  /** What keeps callers apart whom keelson does not know. */
+  readonly anonymousAs?: string;
+}
+
+/**
+ * Who asks for what, by which ID. With `Idempotency-Key` the same key for another request is an error, with
+ * `X-Request-ID`, mostly a correlation ID, another request is another write. A caller who is not signed in never gets the
+ * answer of another by its key alone.
+ */
+export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wanted: WantedClaim): Promise<OnceClaim> {
+  const { declaration, input, given, assertFits, anonymousAs = "" } = wanted;
+  const { runtime, user, deadlineMs } = scope;
+  const fingerprint = fingerprintOf(declaration.name, input, given);
+  const isKnown = user.id !== undefined;
+  const comparesFingerprint = by === "idempotency-key" && isKnown;
+  const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
+  const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);
+  const cipher =
+    declaration.replay === "encrypted"
+      ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])
+      : undefined;
+  // Before anything is done: what cannot be sealed could not be stored.
+  if (cipher !== undefined) await runtime.secrets.active();
+  return {
+    kind: "write",
+    key,
+    fingerprint,
+    comparesFingerprint,
+    replayedHeaders: declaration.replayHeaders ?? [],
+    cipher,
+    deadlineMs,
+    assertFits: (answer) => assertFits?.(answer),
+  };
+}
+
+/** The response of a write that came to its end; one of before says so. */
+export function responseOf(ended: Ended<unknown>): HttpResponse {
+  // Safe: of a write that is claimed, or has committed, there is an answer.
+  const { status, headers, cookies, body } = (ended as { readonly answer: Answer }).answer;
+  if (ended.kind !== "replayed") return { status, headers: { ...headers }, cookies, body };
+  const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
+  return { status, headers: { ...headers, ...length, "idempotent-replayed": "true" }, cookies: [], body };
+}
