@@ -7,22 +7,23 @@ const commands = "keelson token, keelson key-ring, keelson doctor or keelson out
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
-Prints a token for the Authorization header, and nothing else.
+Prints a token for the Authorization header and nothing else.
 
 Options:
   --tenant <id>               the caller's tenant
   --user <id>                 the caller
-  --roles <names>             roles, separated by commas (default: none)
+  --roles <names>             comma-separated roles (default: none)
   --expires-in-seconds <n>    how long the token is valid (default: 86400)
-  --issuer <text>             the server's auth.issuer, where it has one
-  --audience <text>           the server's auth.audience, where it has one
+  --issuer <text>             the server's auth.issuer, if it has one
+  --audience <text>           the server's auth.audience, if it has one
   --help                      print this text
 
-The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.
+The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
-keelson key-ring --help, keelson doctor --help and keelson outbox --help tell of the other commands: one changes the
-key ring of encrypted keys, one looks at what a server needs and says what is wrong, one looks after events that the
-bus has refused.`;
+Other commands, each with --help:
+  keelson doctor              checks what a server needs
+  keelson key-ring            creates, rotates and lists the keys of encrypted configuration
+  keelson outbox              lists, puts back and removes events that the bus refused`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {

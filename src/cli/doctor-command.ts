@@ -10,18 +10,18 @@ import type { Status } from "./doctor/outcome.ts";
 /** What `keelson doctor --help` prints. */
 export const doctorUsage = `Usage: keelson doctor <module> [options]
 
-Looks at everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
-It changes nothing, and prints no secret. What is wrong comes with the commands that mend it.
+Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
+Prints each problem with the commands that fix it. It changes nothing and prints no secrets.
 
-  <module>                    the file that exports what buildServer returns, as \`server\`; it must not start anything
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
 
 Options:
-  --timeout-seconds <n>       how long a check may take (default: 5)
+  --timeout-seconds <n>       limit per check (default: 5)
   --json                      print one JSON document
   --help                      print this text
 
-Region, credentials, endpoints and names come from the environment, as the server has them.
-It exits with 0 where all is in order, with 1 where something is wrong, with 2 where it is used wrongly.`;
+Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
 
 /** The command was used wrongly. */
 class UsageError extends Error {}
