@@ -103,8 +103,8 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   });
   if (values.help) return undefined;
   const [command, ...more] = positionals;
-  if (command === undefined) throw new TypeError(`no command is given; say ${commands}`);
-  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; say ${commands}`);
+  if (command === undefined) throw new TypeError(`no command is given; use ${commands}`);
+  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
   if (more.length > 0)
     throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
   const { issuer, audience } = values;
@@ -119,13 +119,13 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
 }
 
 function required(option: string, value: string | undefined): string {
-  if (value === undefined || value === "") throw new TypeError(`${option} is missing; say ${option} <id>`);
+  if (value === undefined || value === "") throw new TypeError(`${option} is missing; use ${option} <id>`);
   return value;
 }
 
 function wholeSeconds(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new TypeError(`--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; say --expires-in-seconds 3600`);
+  throw new TypeError(`--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`);
 }
 
 function messageOf(error: unknown): string {

@@ -65,7 +65,7 @@ function parseCall(args: readonly string[]): DoctorCall | undefined {
   const { values, positionals } = parsed;
   if (values.help) return undefined;
   const [module, ...more] = positionals;
-  if (module === undefined) throw new UsageError("no module is given; say keelson doctor <module>");
+  if (module === undefined) throw new UsageError("no module is given; use keelson doctor <module>");
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
   const seconds = values["timeout-seconds"];
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
@@ -98,7 +98,7 @@ async function loadServer(module: string): Promise<ServerInternals> {
   }
   const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
   const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
-  if (server === undefined) throw new UsageError(`${module} exports no server; export what buildServer returns as \`server\``);
+  if (server === undefined) throw new UsageError(`${module} exports no server; export the result of buildServer as \`server\``);
   return server;
 }
 

@@ -77,8 +77,8 @@ function parseCall(args: readonly string[]): (KeyRingCall & { readonly action: K
   const action = keyRingActions.get(name);
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  if (!values.parameter) throw new UsageError("--parameter is missing; say --parameter <name>");
-  if (["activate", "remove", "forget"].includes(name) && !values.key) throw new UsageError("--key is missing; say --key <name>");
+  if (!values.parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
+  if (["activate", "remove", "forget"].includes(name) && !values.key) throw new UsageError("--key is missing; use --key <name>");
   const wrong = values.prefix.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
   if (wrong !== undefined) throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
   return {

@@ -110,7 +110,7 @@ function parseCall(args: readonly string[]): OutboxCall | undefined {
   const action = actions.get(name);
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  if (name === "remove" && !values.event) throw new UsageError("--event is missing; say --event <id>");
+  if (name === "remove" && !values.event) throw new UsageError("--event is missing; use --event <id>");
   return { action, event: values.event || undefined, prefix: values.prefix };
 }
 
