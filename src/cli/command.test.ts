@@ -88,9 +88,9 @@ describe("keelson token", () => {
   });
 
   test.each<[string[], RegExp]>([
-    [[], /no command is given; say keelson token/],
+    [[], /no command is given; use keelson token/],
     [["tokens"], /there is no command "tokens"/],
-    [["token"], /--tenant is missing; say --tenant <id>/],
+    [["token"], /--tenant is missing; use --tenant <id>/],
     [["token", "--tenant", "acme"], /--user is missing/],
     [["token", "--tenant", "", "--user", "ann"], /--tenant is missing/],
     [["token", "--tenant", "--user", "ann"], /--tenant/],

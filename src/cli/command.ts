@@ -7,22 +7,23 @@ const commands = "keelson token, keelson key-ring, keelson doctor or keelson out
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
-Prints a token for the Authorization header, and nothing else.
+Prints a token for the Authorization header and nothing else.
 
 Options:
   --tenant <id>               the caller's tenant
   --user <id>                 the caller
-  --roles <names>             roles, separated by commas (default: none)
+  --roles <names>             comma-separated roles (default: none)
   --expires-in-seconds <n>    how long the token is valid (default: 86400)
-  --issuer <text>             the server's auth.issuer, where it has one
-  --audience <text>           the server's auth.audience, where it has one
+  --issuer <text>             the server's auth.issuer, if it has one
+  --audience <text>           the server's auth.audience, if it has one
   --help                      print this text
 
-The secret is KEELSON_AUTH_SECRET, else that of the embedded stack in .keelson.
+The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 
-keelson key-ring --help, keelson doctor --help and keelson outbox --help tell of the other commands: one changes the
-key ring of encrypted keys, one looks at what a server needs and says what is wrong, one looks after events that the
-bus has refused.`;
+Other commands, each with --help:
+  keelson doctor              checks what a server needs
+  keelson key-ring            creates, rotates and lists the keys of encrypted configuration
+  keelson outbox              lists, puts back and removes events that the bus refused`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -102,8 +103,8 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
   });
   if (values.help) return undefined;
   const [command, ...more] = positionals;
-  if (command === undefined) throw new TypeError(`no command is given; say ${commands}`);
-  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; say ${commands}`);
+  if (command === undefined) throw new TypeError(`no command is given; use ${commands}`);
+  if (command !== "token") throw new TypeError(`there is no command ${JSON.stringify(command)}; use ${commands}`);
   if (more.length > 0)
     throw new TypeError(`unexpected argument ${JSON.stringify(more[0])}; separate roles by commas, without spaces`);
   const { issuer, audience } = values;
@@ -118,13 +119,13 @@ function parseCommand(args: readonly string[]): Omit<TokenOptions, "secret"> | u
 }
 
 function required(option: string, value: string | undefined): string {
-  if (value === undefined || value === "") throw new TypeError(`${option} is missing; say ${option} <id>`);
+  if (value === undefined || value === "") throw new TypeError(`${option} is missing; use ${option} <id>`);
   return value;
 }
 
 function wholeSeconds(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new TypeError(`--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; say --expires-in-seconds 3600`);
+  throw new TypeError(`--expires-in-seconds ${JSON.stringify(text)} is not a whole number from 1; use --expires-in-seconds 3600`);
 }
 
 function messageOf(error: unknown): string {

@@ -108,7 +108,7 @@ describe("keelson doctor", () => {
 
   test("exits with 2 where the module has no server, and with 1 where it cannot be loaded, saying why", async () => {
     const none = await run([at("none.mjs")]);
-    expect([none.code, none.err]).toEqual([2, expect.stringContaining("exports no server; export what buildServer returns")]);
+    expect([none.code, none.err]).toEqual([2, expect.stringContaining("exports no server; export the result of buildServer")]);
     const broken = await run([at("broken.mjs")]);
     expect([broken.code, broken.out]).toEqual([1, []]);
     expect(broken.err).toMatch(/broken\.mjs cannot be loaded: 1 problem at boot\n {2}colour: unknown option "colour"/);

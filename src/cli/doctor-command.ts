@@ -10,18 +10,18 @@ import type { Status } from "./doctor/outcome.ts";
 /** What `keelson doctor --help` prints. */
 export const doctorUsage = `Usage: keelson doctor <module> [options]
 
-Looks at everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
-It changes nothing, and prints no secret. What is wrong comes with the commands that mend it.
+Checks everything that a server needs: tables, parameters, key ring, queues, bus, credentials, clock.
+Prints each problem with the commands that fix it. It changes nothing and prints no secrets.
 
-  <module>                    the file that exports what buildServer returns, as \`server\`; it must not start anything
+  <module>                    exports the result of buildServer as \`server\`; it must not start anything
 
 Options:
-  --timeout-seconds <n>       how long a check may take (default: 5)
+  --timeout-seconds <n>       limit per check (default: 5)
   --json                      print one JSON document
   --help                      print this text
 
-Region, credentials, endpoints and names come from the environment, as the server has them.
-It exits with 0 where all is in order, with 1 where something is wrong, with 2 where it is used wrongly.`;
+Region, credentials, endpoints and names come from the environment: run it with the server's variables.
+Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
 
 /** The command was used wrongly. */
 class UsageError extends Error {}
@@ -65,7 +65,7 @@ function parseCall(args: readonly string[]): DoctorCall | undefined {
   const { values, positionals } = parsed;
   if (values.help) return undefined;
   const [module, ...more] = positionals;
-  if (module === undefined) throw new UsageError("no module is given; say keelson doctor <module>");
+  if (module === undefined) throw new UsageError("no module is given; use keelson doctor <module>");
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
   const seconds = values["timeout-seconds"];
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
@@ -98,7 +98,7 @@ async function loadServer(module: string): Promise<ServerInternals> {
   }
   const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
   const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
-  if (server === undefined) throw new UsageError(`${module} exports no server; export what buildServer returns as \`server\``);
+  if (server === undefined) throw new UsageError(`${module} exports no server; export the result of buildServer as \`server\``);
   return server;
 }
 

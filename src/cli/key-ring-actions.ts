@@ -34,17 +34,17 @@ const answersKeptMs = 310_000;
 export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
   Object.entries({
     create: async (call, stored, { clock, print }) => {
-      if ((await stored.read()) !== undefined) throw new Error(`the parameter ${call.parameter} is there already; say add`);
+      if ((await stored.read()) !== undefined) throw new Error(`the parameter ${call.parameter} exists already; use add`);
       const name = call.key ?? today(clock.now());
       await stored.create(checked({ active: name, keys: { [name]: newRingKey() } }), call.kmsKey);
-      print(`${call.parameter}: made, with the key ${name}`);
+      print(`${call.parameter}: created with the key ${name}`);
     },
     add: async (call, stored, { clock, print }) => {
       const name = call.key ?? today(clock.now());
       const { active } = await change(call, stored, clock, (ring) => {
-        if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; say --key with another name`);
+        if (Object.hasOwn(ring.keys, name)) throw new Error(`the ring has a key ${name}; give another name with --key`);
         if (Object.hasOwn(ring.retired ?? {}, name)) {
-          throw new Error(`the ring had a key ${name}, which still verifies messages; say --key with another name`);
+          throw new Error(`the ring had a key ${name}, which still verifies messages; give another name with --key`);
         }
         return { ...ring, keys: { ...ring.keys, [name]: newRingKey() } };
       });
@@ -69,16 +69,16 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         const cipher = createRowCipher(secrets, () => table, call);
         const { activeKey, resealed, overtaken, locked } = await rotateRows(
           { store, cipher, log },
-          { onProgress: ({ scanned, resealed }) => print(`${scanned} items of ${table}: ${resealed} sealed anew`) },
+          { onProgress: ({ scanned, resealed }) => print(`${scanned} items of ${table}: ${resealed} sealed again`) },
         );
-        print(`${table}: ${resealed} sealed anew with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`);
+        print(`${table}: ${resealed} sealed again with ${activeKey}, ${overtaken} written meanwhile, ${locked} that do not open`);
         left.overtaken += overtaken;
         left.locked += locked;
       });
       const { locked, overtaken } = left;
       if (locked + overtaken > 0) {
         throw new Error(
-          `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, for which say rotate again`,
+          `not done: ${locked} secrets do not open with any key of the ring, and were left as they are; ${overtaken} were written meanwhile, so run rotate again`,
         );
       }
     },
@@ -88,12 +88,12 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
       const youngMs = changedMs + answersKeptMs - context.clock.now();
       if (youngMs > 0) {
         throw new Error(
-          `the ring was changed less than five minutes ago, and answers may be stored that ${call.key} has sealed; say it again in ${Math.ceil(Math.min(youngMs, answersKeptMs) / 1000)} s`,
+          `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answersKeptMs) / 1000)} s`,
         );
       }
       await inEachTable(call, context, async (store, table) => {
         const uses = await countUses(store, String(call.key));
-        if (uses > 0) throw new Error(`${uses} secrets of ${table} are sealed with ${call.key}; say rotate first`);
+        if (uses > 0) throw new Error(`${uses} secrets of ${table} are sealed with ${call.key}; run rotate first`);
         context.print(`${table}: no secret is sealed with ${call.key}`);
       });
       const { retired } = await change(call, stored, context.clock, (now) => {
@@ -104,7 +104,7 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         return { ...now, keys, retired: { ...now.retired, [name]: retiredKey(secret as string, context.clock.now()) } };
       });
       const until = retired?.[String(call.key)]?.until;
-      context.print(`${call.parameter}: removed the key ${call.key}; what it has signed is taken until ${until}`);
+      context.print(`${call.parameter}: removed the key ${call.key}; messages that it signed are accepted until ${until}`);
     },
     forget: async (call, stored, { clock, print }) => {
       await change(call, stored, clock, (ring) => {
@@ -114,7 +114,7 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
         const { [name]: _forgotten, ...left } = retired;
         return { ...ring, retired: left };
       });
-      print(`${call.parameter}: messages that ${call.key} has signed are not taken any more, within five minutes`);
+      print(`${call.parameter}: messages signed with ${call.key} are refused within five minutes`);
     },
     list: async (call, stored, { clock, print }) => {
       const { active, keys, retired = {} } = pruned((await readRing(call, stored)).ring, clock.now());
@@ -129,7 +129,7 @@ async function readRing(
   stored: KeyRingParameter,
 ): Promise<Omit<StoredKeyRing, "text"> & { readonly ring: KeyRingText }> {
   const found = await stored.read();
-  if (found === undefined) throw new Error(`there is no parameter ${parameter}; say create first`);
+  if (found === undefined) throw new Error(`there is no parameter ${parameter}; run create first`);
   const { text, ...rest } = found;
   return { ...rest, ring: parseKeyRingText(text) };
 }
@@ -145,7 +145,7 @@ async function change(
   const changed = to(pruned(ring, clock.now()));
   if ((await stored.replace(checked(changed))) === version + 1) return changed;
   throw new Error(
-    `somebody else has changed ${call.parameter} at the same moment, and what they did was overwritten: compare its last versions in SSM, and repair it`,
+    `somebody else changed ${call.parameter} at the same moment and was overwritten: compare its last versions in SSM and repair it`,
   );
 }
 

@@ -58,7 +58,7 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   const of = "--parameter /vault/ring";
   expect(await run(`create ${of} --key first --kms-key alias/vault`)).toEqual({
     code: 0,
-    out: ["/vault/ring: made, with the key first"],
+    out: ["/vault/ring: created with the key first"],
     err: "",
   });
   app.clock.advance(10_000);
@@ -66,7 +66,7 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   expect((await run(`remove ${of} --key first`)).err).toBe("keelson: first is the key that seals; activate another first");
 
   expect((await run(`add ${of}`)).out).toEqual([`/vault/ring: added the key ${today()}; first still seals`]);
-  expect((await run(`add ${of}`)).err).toBe(`keelson: the ring has a key ${today()}; say --key with another name`);
+  expect((await run(`add ${of}`)).err).toBe(`keelson: the ring has a key ${today()}; give another name with --key`);
   expect((await run(`list ${of}`)).out).toEqual(["first (active)", today()]);
   const key = today();
   expect((await run(`activate ${of} --key ${key}`)).out).toEqual([
@@ -78,16 +78,16 @@ test("a ring is made, and rotated in its steps, while a running server reads and
   expect(rotated).toMatchObject({ code: 0, err: "" });
   // Whether it has to wait once more depends on how long the commands before took.
   expect(rotated.out.filter((line) => !line.startsWith("waiting "))).toEqual([
-    expect.stringMatching(/^100 items of keelson-config: \d+ sealed anew$/),
-    "120 items of keelson-config: 60 sealed anew",
-    `keelson-config: 60 sealed anew with ${key}, 0 written meanwhile, 0 that do not open`,
+    expect.stringMatching(/^100 items of keelson-config: \d+ sealed again$/),
+    "120 items of keelson-config: 60 sealed again",
+    `keelson-config: 60 sealed again with ${key}, 0 written meanwhile, 0 that do not open`,
   ]);
   // What the server has in its cache was sealed with the key that goes now.
   for (let n = 0; n < 60; n++) expect(await read(`tenant-${n}`)).toBe(`secret-${n}`);
   waitedMs += 310_000;
   expect((await run(`remove ${of} --key first`)).out).toEqual([
     "keelson-config: no secret is sealed with first",
-    expect.stringMatching(/^\/vault\/ring: removed the key first; what it has signed is taken until \d{4}-/),
+    expect.stringMatching(/^\/vault\/ring: removed the key first; messages that it signed are accepted until \d{4}-/),
   ]);
   app.clock.advance(10_000);
   await set("another", "reads the ring");
@@ -119,12 +119,12 @@ test("what is left of a removed key goes away by itself or when it is told, and 
     expect.stringMatching(/^k2 \(removed; /),
   ]);
   expect((await run(`add ${of} --key k1`)).err).toBe(
-    "keelson: the ring had a key k1, which still verifies messages; say --key with another name",
+    "keelson: the ring had a key k1, which still verifies messages; give another name with --key",
   );
   expect((await run(`forget ${of} --key k3`)).err).toBe("keelson: the ring has no removed key k3");
   expect((await run(`forget ${of} --key toString`)).code).toBe(1);
   expect((await run(`forget ${of} --key k1`)).out).toEqual([
-    "/vault/left: messages that k1 has signed are not taken any more, within five minutes",
+    "/vault/left: messages signed with k1 are refused within five minutes",
   ]);
   expect((await run(`list ${of}`)).out).toEqual(["k3 (active)", expect.stringMatching(/^k2 \(removed; /)]);
   waitedMs += 14 * 24 * 60 * 60 * 1000;
@@ -152,7 +152,7 @@ test("a key that is still needed is not removed, whichever server needs it", asy
   const row = { scope: "tenant", tenantId: "shared", key: token.id, version: 1 } as const;
   await app.rows.put({ ...row, value: { sealed: 1, key: "k1", data: new Uint8Array(40) } });
   expect((await run(`remove ${of} --key k1`)).err).toBe(
-    "keelson: 1 secrets of keelson-config are sealed with k1; say rotate first",
+    "keelson: 1 secrets of keelson-config are sealed with k1; run rotate first",
   );
   await app.rows.put({ ...row, version: 2, value: "gone" });
   expect((await run(`remove ${of} --key k1 --prefix elsewhere --prefix keelson`)).code).toBe(1);
@@ -165,9 +165,9 @@ test("with --bind-version a rotation seals for the versions of the rows, under t
   own.clock.advance(10_000);
   await setConfig(await own.ctx({ id: "ann", tenantId: "acme" }), token, "hunter2");
   const last = async (args: string) => (await run(`rotate --parameter /vault/bound ${args}`, own.env)).out.at(-1);
-  expect(await last("")).toContain(": 0 sealed anew with k1");
-  expect(await last("--bind-version")).toContain(": 1 sealed anew with k1");
-  expect(await last("--bind-version")).toContain(": 0 sealed anew with k1");
+  expect(await last("")).toContain(": 0 sealed again with k1");
+  expect(await last("--bind-version")).toContain(": 1 sealed again with k1");
+  expect(await last("--bind-version")).toContain(": 0 sealed again with k1");
   own.clock.advance(60_000);
   expect(await (await own.ctx({ id: "ann", tenantId: "acme" })).config(token)).toBe("hunter2");
   await own.close();
@@ -188,7 +188,7 @@ test("a ring that somebody else changes meanwhile is changed as it is then, or i
   };
   const call = { parameter: "/vault/busy", key: "k3", kmsKey: undefined, prefixes: ["keelson"], bindVersion: false };
   const slow = { ...stored, replace: (text: string) => run(`add ${of} --key k4`).then(() => stored.replace(text)) };
-  await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow("somebody else has changed /vault/busy");
+  await expect(keyRingActions.get("add")?.(call, slow, context)).rejects.toThrow("somebody else changed /vault/busy");
   stored.close();
 });
 
@@ -211,12 +211,12 @@ test("what cannot be done is said, and changes nothing", async () => {
   await putParameter("/vault/readable", "{}", "String");
   await putParameter("/vault/broken", '{"active":"a","keys":{"a":"hunter2"}}', "SecureString");
   for (const [args, message] of [
-    ["create --parameter /vault/ring", "the parameter /vault/ring is there already; say add"],
+    ["create --parameter /vault/ring", "the parameter /vault/ring exists already; use add"],
     ["add --parameter /vault/ring --key a/b", "a name in the key ring is not 1 to 64 letters"],
     ["activate --parameter /vault/ring --key last", "the ring has no key last; it has "],
     ["activate --parameter /vault/ring --key toString", "the ring has no key toString"],
     ["remove --parameter /vault/ring --key last", "the ring has no key last"],
-    ["list --parameter /vault/none", "there is no parameter /vault/none; say create first"],
+    ["list --parameter /vault/none", "there is no parameter /vault/none; run create first"],
     ["list --parameter /vault/readable", "is no SecureString"],
     ["list --parameter /vault/broken", "the key a of the key ring is not 32 bytes in Base64"],
     ["list --parameter wrong//name", "wrong//name"],

@@ -8,27 +8,27 @@ import { type KeyRingAction, type KeyRingCall, keyRingActions } from "./key-ring
 /** What `keelson key-ring --help` prints. */
 export const keyRingUsage = `Usage: keelson key-ring <action> --parameter <name> [options]
 
-Changes the key ring in an SSM parameter, a SecureString. No key is ever printed.
+Manages the key ring, a SecureString in SSM. It never prints a key.
 
 Actions, in the order of a rotation:
-  create                      makes the parameter, with one key
-  add                         adds a key, which only opens until it is activated
-  activate --key <name>       lets a key seal from now on
-  rotate                      seals all stored secrets anew with the active key
-  remove --key <name>         removes a key, if no secret in the tables needs it; what is left of
-                              it verifies the messages that it has signed, for 14 days
-  forget --key <name>         takes that away, too: for a key that has leaked
+  create                      creates the parameter with one key
+  add                         adds a key, which only decrypts until it is activated
+  activate --key <name>       encrypts with this key from now on
+  rotate                      encrypts all stored secrets again with the active key
+  remove --key <name>         removes a key that no stored secret needs; messages that it
+                              signed can still be verified for 14 days
+  forget --key <name>         ends that too, for a leaked key
   list                        prints the names of the keys
 
-activate and rotate wait up to 15 s, until running servers know of the last change; remove takes
-place five minutes after it at the earliest. One person at a time: SSM cannot keep two apart.
+activate and rotate wait up to 15 s until running servers know the last change; remove has to
+come at least five minutes after it. Run one action at a time: SSM does not lock parameters.
 
 Options:
   --parameter <name>          the SSM parameter: keyRing.parameter of buildServer
   --key <name>                the key (default for create and add: today's date)
-  --kms-key <id>              for create: the key of KMS that encrypts the parameter (default: alias/aws/ssm)
-  --prefix <text>             dynamodb.prefix of the server (default: keelson); once for each server that uses the ring
-  --bind-version              for rotate: seals for the versions of the rows, too, as keyRing.bindVersion of the server does
+  --kms-key <id>              for create: the KMS key that encrypts the parameter (default: alias/aws/ssm)
+  --prefix <text>             the server's dynamodb.prefix (default: keelson); repeat it for each server that uses the ring
+  --bind-version              for rotate: binds secrets to their row's version, like keyRing.bindVersion of the server
   --help                      print this text
 
 Region, credentials, endpoints and KEELSON_TABLE_CONFIG come from the environment.`;
@@ -77,8 +77,8 @@ function parseCall(args: readonly string[]): (KeyRingCall & { readonly action: K
   const action = keyRingActions.get(name);
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  if (!values.parameter) throw new UsageError("--parameter is missing; say --parameter <name>");
-  if (["activate", "remove", "forget"].includes(name) && !values.key) throw new UsageError("--key is missing; say --key <name>");
+  if (!values.parameter) throw new UsageError("--parameter is missing; use --parameter <name>");
+  if (["activate", "remove", "forget"].includes(name) && !values.key) throw new UsageError("--key is missing; use --key <name>");
   const wrong = values.prefix.find((prefix) => !/^[A-Za-z0-9_.-]{1,100}$/.test(prefix));
   if (wrong !== undefined) throw new UsageError(`--prefix ${JSON.stringify(wrong)} is not letters, digits, _, . and -`);
   return {

@@ -122,7 +122,7 @@ describe("keelson outbox", () => {
     ["", "no action is given"],
     ["polish", 'there is no action "polish"'],
     ["list more", 'unexpected argument "more"'],
-    ["remove", "--event is missing; say --event <id>"],
+    ["remove", "--event is missing; use --event <id>"],
     ["list --all", "Unknown option '--all'"],
   ])("used as %j says what is wrong", async (args, why) => {
     const { code, err } = await run(args);

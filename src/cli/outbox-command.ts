@@ -9,16 +9,16 @@ import type { CommandContext } from "./command-context.ts";
 /** What `keelson outbox --help` prints. */
 export const outboxUsage = `Usage: keelson outbox <action> [options]
 
-Looks after the events that were set aside, since the bus will never take them as they are.
+Manages events that were set aside because the bus will never take them as they are.
 
 Actions:
-  list                        prints them as lines of JSON: when, why, and what they are
+  list                        prints one JSON line per event: when, why, and the event
   put-back                    puts them back; the next sweep dispatches them, or sets them aside again
   remove --event <id>         removes one for good
 
 Options:
-  --event <id>                this event alone
-  --prefix <text>             dynamodb.prefix of the server (default: keelson)
+  --event <id>                only this event
+  --prefix <text>             the server's dynamodb.prefix (default: keelson)
   --help                      print this text
 
 Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`;
@@ -110,7 +110,7 @@ function parseCall(args: readonly string[]): OutboxCall | undefined {
   const action = actions.get(name);
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
   if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  if (name === "remove" && !values.event) throw new UsageError("--event is missing; say --event <id>");
+  if (name === "remove" && !values.event) throw new UsageError("--event is missing; use --event <id>");
   return { action, event: values.event || undefined, prefix: values.prefix };
 }
 

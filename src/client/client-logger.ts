@@ -6,19 +6,19 @@ import { page } from "./page.ts";
 import { recordFields } from "./record-fields.ts";
 import { recordText } from "./record-text.ts";
 
-/** The logger of specification 2.5 in a browser. */
+/** The browser logger (specification 2.5). */
 export interface ClientLogger extends Logger {
-  /** Sends what waits. Resolves once nothing is under way; what failed waits on. */
+  /** Sends the waiting records and resolves when no request is in flight. Failed ones keep waiting. */
   flush(): Promise<void>;
-  /** Sends what waits, and stops listening to the page. */
+  /** Sends the waiting records and stops listening to the page. */
   close(): Promise<void>;
 }
 
 const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
 
 /**
- * Creates the logger of a page. Records are sent in batches to `POST /log` (specification 4.2), what waits when the
- * page is hidden with `keepalive`. It never throws, whatever is logged and whatever becomes of the sending.
+ * Creates a page's logger. It sends records in batches to `POST /log` (specification 4.2), and with `keepalive` when the
+ * page is hidden. Logging never throws, also if sending fails.
  *
  * @example
  * const log = createClientLogger({ url: "/log", token: () => session.token, captureErrors: true });

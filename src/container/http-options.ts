@@ -4,43 +4,43 @@ import { BootError, type BootProblem } from "../errors/boot.ts";
 
 /** Times and sizes of the container's HTTP server. */
 export interface HttpServerOptions {
-  /** How long an idle connection is kept: longer than a balancer's idle timeout. Default 65,000. */
+  /** How long an idle connection stays open. Keep it longer than the load balancer's idle timeout. Default 65,000. */
   readonly keepAliveTimeoutMs?: number;
-  /** How long the headers of a request may take. Default 10,000, or `requestTimeoutMs` where that is less. */
+  /** How long a request's headers may take to arrive. Default 10,000, or `requestTimeoutMs` if that is less. */
   readonly headersTimeoutMs?: number;
   /** How long a whole request may take to arrive. Default 60,000. */
   readonly requestTimeoutMs?: number;
   /**
-   * How long a client may take nothing of an answer that waits for it, before its connection, or its stream of HTTP/2, is
-   * ended. What counts is what the network takes: a slow reader goes on. Default 30,000.
+   * How long a client may read nothing of a waiting response before its connection, or its HTTP/2 stream, is closed.
+   * Any progress restarts the time, so slow readers go on. Default 30,000.
    */
   readonly writeTimeoutMs?: number;
-  /** The largest head of a request in bytes. Default 16 KiB. */
+  /** The largest request head in bytes. Default 16,384. */
   readonly maxHeaderBytes?: number;
-  /** How many connections are open at most; those that come then are closed at once. Default 10,000. */
+  /** How many connections may be open; further ones are closed at once. Default 10,000. */
   readonly maxConnections?: number;
-  /** Takes over connections that ask for an upgrade, for WebSockets. Default none: they are plain requests. */
+  /** Takes over connections that ask for an upgrade, such as WebSockets. Default none: they are plain requests. */
   readonly upgrade?: UpgradeHandler;
-  /** Serves HTTPS, over HTTP/2 and HTTP/1.1. Default: HTTP/1.1 in the clear, for behind a balancer. */
+  /** Serves HTTPS over HTTP/2 and HTTP/1.1. Default: unencrypted HTTP/1.1, for use behind a load balancer. */
   readonly tls?: TlsOptions;
 }
 
-/** What a server of HTTPS needs. It is read once: a certificate that is renewed takes a restart. */
+/** Key and certificate of an HTTPS server. They are read once: a renewed certificate needs a restart. */
 export interface TlsOptions {
   /** The private key, as PEM. */
   readonly key: string | Buffer;
-  /** The certificate and those between it and its root, as PEM. */
+  /** The certificate with its intermediates, as PEM. */
   readonly cert: string | Buffer;
-  /** Opens `key`, where it is encrypted. */
+  /** Decrypts `key`. */
   readonly passphrase?: string;
   /** Default `TLSv1.2`. */
   readonly minVersion?: "TLSv1.2" | "TLSv1.3";
 }
 
 /**
- * Takes over a connection, with the first bytes that came after the request, before it returns or later. It is the
- * handler's from then on: it answers, checks who asks, and ends it. `draining` aborts when the process is told to stop;
- * what is open when requests in flight are cut off is cut off with them. Where it throws, the connection is destroyed.
+ * Takes over a connection; `head` has the first bytes after the request. From then on the handler authenticates, answers
+ * and ends it. `draining` aborts when the process is told to stop; connections still open at the end of the drain are cut
+ * off. If the handler throws, the connection is destroyed.
  *
  * @example
  * const sockets = new WebSocketServer({ noServer: true });

@@ -17,24 +17,24 @@ import { createHttpServer } from "./http-server.ts";
 import { beginLife, type ProcessLife, thrown } from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
-/** How a container runs. */
+/** Options of {@link runContainer}. */
 export interface ContainerOptions extends HttpServerOptions {
-  /** Default: the environment's `PORT`, otherwise 3000. `0` takes a free one. */
+  /** Default: the environment's `PORT`, otherwise 3000. `0` picks a free port. */
   readonly port?: number;
   /** Default: every address, IPv6 and IPv4. */
   readonly host?: string;
 }
 
-/** A container that serves. */
+/** A running container. */
 export interface Container {
   readonly port: number;
-  /** Drains and closes everything; resolves when nothing is left open. */
+  /** Drains without a linger and closes everything; resolves when nothing is left open. The process goes on. */
   close(): Promise<void>;
 }
 
 /**
- * Runs a server as a long-running process: serves its routes, and drains on SIGTERM.
- * Exits with 1 where it cannot start.
+ * Runs a server as a long-running process: serves its routes, consumes its messages, and drains on SIGTERM or SIGINT.
+ * Resolves once it serves. If it cannot start, it logs `server.start_failed` and the process exits with 1.
  *
  * @example
  * await runContainer(server, { port: 3000 });

@@ -6,11 +6,10 @@ import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
 
 /**
- * Returns the secret that signs development tokens, 43 characters from 32 random bytes. It is
- * made once and kept in `<directory>/development-secret`, readable by its owner only; processes
- * that ask at the same time get the same one.
+ * Returns the secret that signs development tokens: 43 characters from 32 random bytes, created once and kept in
+ * `<directory>/development-secret`, readable by its owner only. Processes that ask at the same time get the same secret.
  *
- * @throws Error in production and in Lambda, and where the file holds less than 32 bytes.
+ * @throws Error in production and in Lambda, and if the file holds less than 32 bytes.
  */
 export function developmentSecret(directory: string, env: Variables): string {
   refuseInProduction("The development secret", env);

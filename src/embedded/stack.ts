@@ -10,15 +10,15 @@ import type { StackProcessMessage, StackProcessOptions } from "./stack-process.t
 /** How long {@link EmbeddedStack.close} waits before the process is killed. */
 const closeMs = 5000;
 
-/** How {@link startEmbeddedStack} starts. */
+/** Options of {@link startEmbeddedStack}. */
 export interface EmbeddedStackOptions {
-  /** Where data is kept, `.keelson` for example; absent: in memory. */
+  /** Where data is kept, such as `.keelson`. Default: in memory. */
   readonly directory?: string;
-  /** The port on 127.0.0.1; 0, the default, takes a free one. */
+  /** The port on 127.0.0.1. Default 0, which picks a free one. */
   readonly port?: number;
-  /** Told when the stack stops although nobody closed it. */
+  /** Gets an error if the stack stops unexpectedly. */
   readonly log?: Logger;
-  /** Says whether this is production, and which region to answer for; `process.env` by default. */
+  /** Where the environment (production or not) and the region are read from. Default `process.env`. */
   readonly env?: Variables;
 }
 
@@ -26,18 +26,18 @@ export interface EmbeddedStackOptions {
 export interface EmbeddedStack {
   /** Its address, `http://127.0.0.1:PORT`. */
   readonly endpoint: string;
-  /** Points AWS clients of any process at it: endpoint, region and credentials that mean nothing. */
+  /** Variables that point AWS clients of any process at it: endpoint, region and dummy credentials. */
   readonly env: Readonly<Record<string, string>>;
-  /** Stops it; what was written to a directory stays. */
+  /** Stops it; data in a directory stays. */
   close(): Promise<void>;
 }
 
 /**
- * Starts AWS for development and tests in a child process: DynamoDB, SSM, SQS and EventBridge, on
- * 127.0.0.1 only. The process ends with this one, whatever way this one ends.
+ * Starts AWS for development and tests in a child process: DynamoDB, SSM, SQS and EventBridge, on 127.0.0.1 only.
+ * The child ends with this process, however this process ends.
  *
- * @throws Error in production and in Lambda, where dynalite is not installed, where another
- * process uses the directory, or where the port is taken.
+ * @throws Error in production and in Lambda; if dynalite is not installed, another process uses the directory, or the
+ * port is taken.
  * @example
  * const stack = await startEmbeddedStack({ directory: ".keelson" });
  * Object.assign(process.env, stack.env);

@@ -4,10 +4,10 @@ import type { GatewayClaims } from "../identity/claims.ts";
 import { bodyReader, claimsBy, encodedPath, type HttpCodec, isPlainPath, textOf, withoutStage } from "./codec.ts";
 import { isNoRequest } from "./other-event.ts";
 
-/** An event of an HTTP API (payload format 2.0) or of a function URL, as a Lambda function gets it. */
+/** The Lambda event of an HTTP API (payload format 2.0) or of a function URL. */
 export type HttpApiEvent = APIGatewayProxyEventV2;
 
-/** What a Lambda function answers an HTTP API or a function URL with. */
+/** The result that an HTTP API or a function URL takes. */
 export type HttpApiResult = APIGatewayProxyStructuredResultV2;
 
 /** HTTP APIs with payload format 2.0, and function URLs. */

@@ -5,7 +5,7 @@ import type { RestApiEvent, RestApiResult } from "./rest-api.ts";
 /** An event that `lambdaHttp` and `lambdaHandler` answer. */
 export type LambdaHttpEvent = HttpApiEvent | RestApiEvent | LoadBalancerEvent;
 
-/** What an event of one shape is answered with. */
+/** The result for an event of this shape. */
 export type LambdaHttpResult<Event extends LambdaHttpEvent = LambdaHttpEvent> = Event extends HttpApiEvent
   ? HttpApiResult
   : Event extends LoadBalancerEvent

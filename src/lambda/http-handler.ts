@@ -6,8 +6,8 @@ import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { lazyMode } from "./lazy-mode.ts";
 
 /**
- * A Lambda function for HTTP events; Middy's `use` adds further middlewares to it. `Event` is only
- * what those are typed with: at run time it answers every shape.
+ * A Lambda function for HTTP events; Middy's `use` adds middlewares to it. `Event` only types those middlewares: at
+ * run time the function answers events of every shape.
  */
 export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = middy.MiddyfiedHandler<
   Event,
@@ -15,10 +15,10 @@ export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = mi
 >;
 
 /**
- * Makes one Lambda function that answers every route of the server, to events of a REST API, an
- * HTTP API, a function URL or an Application Load Balancer. An answer over what the transport takes
- * (6 MB, a load balancer 1 MB) becomes a 500 `response_too_large`; 50 ms before the function's time is
- * over, `ctx.signal` aborts and the answer is a 504 `timeout` (specification 4.5).
+ * Makes one Lambda function that answers every route of the server, for events of a REST API, an HTTP API, a
+ * function URL or an Application Load Balancer. A response larger than the transport allows (6 MB, behind a load
+ * balancer 1 MB) becomes a 500 `response_too_large`. 50 ms before the function's timeout, `ctx.signal` aborts and the
+ * answer is a 504 `timeout` (specification 4.5).
  *
  * @example
  * export const http = lambdaHttp(server);
@@ -28,10 +28,9 @@ export function lambdaHttp<Event extends LambdaHttpEvent = HttpApiEvent>(server:
 }
 
 /**
- * Makes a Lambda function that answers the route of one handler, to the same events as
- * {@link lambdaHttp}.
+ * Makes a Lambda function that answers the route of one handler, for the same events as {@link lambdaHttp}.
  *
- * @throws Error where the server has no handler of that name, or it has no route.
+ * @throws Error if the server has no handler of that name, or the handler has no route.
  * @example
  * export const downloadUrl = lambdaHandler(server, "files.file.download-url");
  */

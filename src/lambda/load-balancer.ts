@@ -3,10 +3,10 @@ import { bodyReader, type HttpCodec } from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
 import { joinQuery } from "./query.ts";
 
-/** An event of an Application Load Balancer, as a Lambda function gets it. */
+/** The Lambda event of an Application Load Balancer. */
 export type LoadBalancerEvent = ALBEvent;
 
-/** What a Lambda function answers an Application Load Balancer with. */
+/** The result that an Application Load Balancer takes. */
 export type LoadBalancerResult = ALBResult;
 
 /**

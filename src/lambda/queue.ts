@@ -3,13 +3,13 @@ import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import type { TimedContext } from "./time-left.ts";
 
-/** A Lambda function for batches of SQS. */
+/** A Lambda function for SQS batches. */
 export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Promise<SQSBatchResponse>;
 
 /**
- * Makes one Lambda function that consumes events and runs jobs, from the queues of either. It answers with the messages that
- * have to come again, so the event source mapping needs `ReportBatchItemFailures`; of an ordered queue what stands behind a
- * message that failed comes again with it. The queues' visibility timeout has to be longer than the function's time.
+ * Makes one Lambda function that consumes events and runs jobs, for both queues. It returns the messages to retry, so the
+ * event source mapping needs `ReportBatchItemFailures`; on an ordered queue it also returns those behind a failed message of
+ * their group. Give the queues a visibility timeout of six times the function's timeout: the function does not extend it.
  *
  * @example
  * export const queue = lambdaQueue(server);

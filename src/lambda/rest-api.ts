@@ -5,10 +5,10 @@ import { eventHeaders } from "./headers.ts";
 import { isNoRequest } from "./other-event.ts";
 import { joinQuery } from "./query.ts";
 
-/** An event of a REST API, or of an HTTP API with payload format 1.0, as a Lambda function gets it. */
+/** The Lambda event of a REST API, or of an HTTP API with payload format 1.0. */
 export type RestApiEvent = APIGatewayProxyEvent;
 
-/** What a Lambda function answers a REST API with. */
+/** The result that a REST API takes. */
 export type RestApiResult = APIGatewayProxyResult;
 
 /** REST APIs, and HTTP APIs with payload format 1.0. */

@@ -3,14 +3,14 @@ import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import type { TimedContext } from "./time-left.ts";
 
-/** A Lambda function for batches of a DynamoDB stream. */
+/** A Lambda function for DynamoDB stream batches. */
 export type LambdaStreamHandler = (event: DynamoDBStreamEvent, context: TimedContext) => Promise<DynamoDBBatchResponse>;
 
 /**
- * Makes a Lambda function for the stream of the outbox table: it dispatches the events whose function ended, or whose bus
- * failed, before they were. Mostly it finds nothing left to do, for one read a shard. It answers with the record to begin with the
- * next time, so the event source mapping needs `ReportBatchItemFailures`; the stream needs the keys only (`KEYS_ONLY`). Behind
- * it {@link lambdaSweep} finds what the stream has given up.
+ * Makes a Lambda function for the stream of the outbox table. It dispatches events that were committed but not dispatched,
+ * because the function ended or the bus failed. Usually nothing is left to do, which costs one read per shard. It returns the
+ * first record that failed, so the event source mapping needs `ReportBatchItemFailures`; the stream needs the keys only
+ * (`KEYS_ONLY`). {@link lambdaSweep} dispatches rows that the stream has given up on.
  *
  * @example
  * export const stream = lambdaStream(server);

@@ -6,8 +6,8 @@ import { prepareLambda } from "./bind.ts";
 const graceMs = 10_000;
 
 /**
- * Makes a Lambda function for a schedule, such as one minute, that dispatches what functions have left in the outbox: events
- * that were committed, and whose function ended, or whose bus failed, before they were dispatched.
+ * Makes a Lambda function for a schedule, such as `rate(1 minute)`. It dispatches the events left in the outbox: committed,
+ * but not dispatched because the function ended or the bus failed.
  *
  * @example
  * export const sweep = lambdaSweep(server);

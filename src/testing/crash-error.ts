@@ -1,4 +1,4 @@
-/** What was under way when a process of a test crashed: `app.faults.before(…).crash()`. */
+/** Fails every call in flight when a test crashes its app: `app.faults.before(…).crash()`. */
 export class CrashError extends Error {
   override readonly name = "CrashError";
 

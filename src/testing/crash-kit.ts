@@ -3,23 +3,23 @@ import type { Server } from "../server/server.ts";
 import { CrashError } from "./crash-error.ts";
 import { startWatchedApp, type TestApp, type TestAppOptions } from "./test-app.ts";
 
-/** What is cut at each of its calls. */
+/** A scenario that {@link crashEverywhere} cuts at each of its calls. */
 export interface CrashScenario<Result> extends TestAppOptions {
-  /** Prepares an app; not cut. Default: nothing is prepared. */
+  /** Prepares an app; it is not cut. Default: none. */
   readonly arrange?: (app: TestApp) => Promise<void>;
   /**
-   * What a client does, its retry included: the same request again, with the same `Idempotency-Key`. It throws, or
-   * gives a response of 409 or of 500 and above, where a client would try again.
+   * What a client does. It is retried, with the same `Idempotency-Key`, if it throws a {@link CrashError}, or returns or
+   * throws 409 or 5xx.
    */
   readonly act: (app: TestApp) => Promise<Result>;
-  /** Throws where what the scenario promises does not hold. */
+  /** Throws if a promise of the scenario is broken. */
   readonly check: (app: TestApp, result: Result) => Promise<void>;
 }
 
 /** Where a scenario was cut. */
 export interface Cut {
   readonly moment: "before" | "after";
-  /** As DynamoDB and SSM name it: `TransactWriteItems`. */
+  /** The operation, as DynamoDB and SSM name it: `TransactWriteItems`. */
   readonly operation: string;
   /** Which call of that operation, the first being 1. */
   readonly call: number;
@@ -29,12 +29,12 @@ export interface Cut {
 const attempts = 5;
 
 /**
- * Runs a scenario once as it is, and then once for each call of the store that it made, cut before the call, and
- * once more cut after it: the process crashes there, the client tries again once the lease of a dead process is
- * over, and what the scenario promises is checked. Each run has a stack of its own.
+ * Runs a scenario once unharmed, then twice for each store call that it made: once crashing the process before the call,
+ * once after. After a crash the client retries once the dead process's lease has expired, and `check` decides whether the
+ * promise held. Each run has its own stack.
  *
- * @returns where it was cut.
- * @throws what `check` throws, naming the cut; Error where the scenario makes no call, or does not succeed after five attempts.
+ * @returns the cuts.
+ * @throws what `check` throws, naming the cut; Error if the scenario makes no call, or fails five times.
  * @example
  * const cuts = await crashEverywhere(server, {
  *   act: (app) => app.fetch("/files", { body, as: ann, headers: { "idempotency-key": "k1" } }),

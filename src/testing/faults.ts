@@ -2,22 +2,22 @@ import type { Database } from "../context/pipeline-context.ts";
 import type { ParameterReader } from "../run/adapters.ts";
 import { CrashError } from "./crash-error.ts";
 
-/** What goes wrong at an armed call. */
+/** The fault of an armed call. */
 export interface Fault {
   /**
-   * The process ends at once: what is under way fails with a {@link CrashError}, and all that it held in memory is
-   * forgotten. The stores stay. The next request meets a new process.
+   * The process dies: everything in flight fails with a {@link CrashError}, and what keelson held in memory is forgotten.
+   * Stored data stays, and the next request meets a new process.
    */
   crash(): void;
   /** The call fails with an error of this name, as the SDK reports it after its retries. */
   fail(name: string): void;
-  /** The call is held up for `ms` milliseconds. */
+  /** The call is delayed by `ms` milliseconds. */
   delay(ms: number): void;
-  /** The call is made, and its answer never arrives. */
+  /** The call is made, but its response never arrives. */
   loseAnswer(): void;
 }
 
-/** Arms faults; several may be armed at once, each fires once. */
+/** Arms faults. Several may be armed at once; each fires once. */
 export interface Faults {
   /** Before the `n`-th call of `operation` from now, the first being 1. */
   before(operation: string, n: number): Fault;

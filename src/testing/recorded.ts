@@ -9,7 +9,7 @@ import type { CallWatch } from "./faults.ts";
 
 /** A message that a channel has sent. */
 export interface SentDelivery {
-  /** The delivery's ID: one that was sent more than once is listed once. */
+  /** The delivery's ID; a delivery that was sent more than once is listed once. */
   readonly id: string;
   readonly channel: string;
   readonly message: unknown;

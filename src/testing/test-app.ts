@@ -27,17 +27,17 @@ import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
 import { startTestStack, type TestStack } from "./test-stack.ts";
 
-/** Who calls, in a test. */
+/** The caller in a test. */
 export interface Caller {
   readonly id: string;
   readonly tenantId: string;
   readonly roles?: readonly string[];
 }
 
-/** What `app.fetch` takes. */
+/** Options of `app.fetch`. */
 export interface TestFetchOptions {
   readonly method?: string;
-  /** An object goes as JSON, a string or bytes go as they are. */
+  /** Objects go as JSON, strings and bytes unchanged. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
@@ -45,7 +45,7 @@ export interface TestFetchOptions {
   readonly as?: Caller;
 }
 
-/** A configuration row, written as it is. */
+/** A configuration row, written unchecked. */
 export interface TestRow {
   readonly scope: ConfigScope;
   readonly tenantId?: string;
@@ -60,60 +60,61 @@ export interface TestRow {
   readonly deleted?: true;
 }
 
-/** A server on an embedded stack of its own, for tests. */
+/** A server on its own embedded stack, for tests. */
 export interface TestApp {
-  /** Sends a request to the server's container, over HTTP. */
+  /** Sends a request to the server's container over HTTP. */
   fetch(path: string, options?: TestFetchOptions): Promise<Response>;
-  /** Runs a handler without HTTP: its body, or the typed error that it throws. */
+  /** Calls a handler without HTTP; returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: { readonly as?: Caller; readonly requestId?: string }): Promise<unknown>;
   /** The `ctx` that a handler would get. */
   ctx(caller: Caller, options?: { readonly requestId?: string; readonly handler?: string }): Promise<PipelineContext>;
   readonly rows: {
-    /** Writes a configuration row as it is, unchecked; this app's next read sees it. */
+    /** Writes a configuration row unchecked; this app's next read sees it. */
     put(row: TestRow): Promise<void>;
   };
   /** The log records so far, parsed. */
   readonly logs: readonly Readonly<Record<string, unknown>>[];
-  /** The events that were put on the bus so far, each once, as they went: the payload has the `requestId` (specification 6.3). */
+  /** The events put on the bus so far, each once, as sent: the payload has the `requestId` (specification 6.3). */
   readonly events: readonly SharedEvent[];
-  /** The jobs that were enqueued so far, each once, without those that the queue has dropped. */
+  /** The jobs enqueued so far, each once, without those that the queue dropped. */
   readonly jobs: readonly JobMessage[];
   /** The messages that channels have sent so far, each once. */
   readonly deliveries: readonly SentDelivery[];
   /**
-   * Lets an event be consumed, or a job run, once more, as if its message had come again.
+   * Delivers an event or job again, like a repeated message.
    *
-   * @returns `processed` where any consumer ran; `handed-back` where another is at it; `skipped` where all is done.
+   * @returns `processed` if any consumer ran, `handed-back` if another worker is running it, `skipped` if all is done.
    * @throws what a consumer or the job throws.
    */
   deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
   /**
-   * Consumes until no event, job, outbox row or delivery is left; until then nothing is consumed. Where messages wait for
-   * their next attempt it moves the clock.
+   * Consumes until no event, job, outbox row or delivery is left; nothing is consumed before. It advances the clock to the
+   * next retry.
    *
-   * @throws Error naming what is stuck, and what went to a dead-letter queue on the way; CrashError where a fault crashes it.
+   * @throws Error naming what is stuck or went to a dead-letter queue; CrashError if a fault crashes the app.
    */
   settled(): Promise<void>;
-  /** The calls of store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`; making tables does not count. */
+  /** The calls of store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`. Creating tables does not count. */
   readonly calls: Readonly<Record<string, number>>;
   readonly clock: TestClock;
   readonly faults: Faults;
-  /** Points any host, in this process or another, at this stack. */
+  /** Variables that point another host, in this process or another, at this stack. */
   readonly env: Readonly<Record<string, string>>;
-  /** Closes what `onClose` registered, stops everything, and forgets the data. */
+  /** Closes what `onClose` registered, stops everything and discards the data. */
   close(): Promise<void>;
 }
 
-/** What {@link startTestApp} starts with. */
+/** Options of {@link startTestApp}. */
 export interface TestAppOptions {
-  /** Parameters of SSM, by name, there before the server reads them. Default none. */
+  /** SSM parameters by name, set before the server reads them. Default none. */
   readonly parameters?: Readonly<Record<string, string>>;
-  /** The same, as SecureStrings: a key ring, for example. Default none. */
+  /** The same as SecureStrings, such as a key ring. Default none. */
   readonly secureParameters?: Readonly<Record<string, string>>;
 }
 
 /**
- * Starts a server on an embedded stack in memory, on free ports.
+ * Starts a server on an embedded stack of its own, in memory and on free ports; on the emulator that
+ * `KEELSON_TEST_ENDPOINT` names, if it is set.
  *
  * @example
  * const app = await startTestApp(server);

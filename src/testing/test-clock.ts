@@ -1,12 +1,12 @@
 import type { ClaimSchedule } from "../once/claims.ts";
 import type { Clock } from "../process/clock.ts";
 
-/** Real time plus what was advanced. */
+/** Real time plus the time advanced. */
 export interface TestClock extends Clock {
   /**
-   * Moves the time on by `ms` milliseconds. A running handler keeps its claim, however far: its lease is renewed at the new time.
+   * Advances the clock by `ms` milliseconds. A running handler keeps its claim: its lease is renewed at the new time.
    *
-   * @throws RangeError for a negative or fractional number: time does not go back.
+   * @throws RangeError for a negative or fractional number.
    */
   advance(ms: number): void;
 }

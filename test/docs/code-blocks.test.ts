@@ -67,8 +67,15 @@ test("every sh line is a command that is there", () => {
   expect(unknown).toEqual([]);
 });
 
-test("every mermaid block is a flowchart whose arrows lead from one declared box to another", () => {
-  const problems = inLanguage("mermaid").flatMap((block) => {
+test("every mermaid block is of a kind that is checked", () => {
+  const known = /^(?:flowchart (?:LR|TB)|sequenceDiagram)\n/;
+
+  expect(inLanguage("mermaid").flatMap((block) => (known.test(block.code) ? [] : [placeOf(block)]))).toEqual([]);
+});
+
+test("every flowchart's arrows lead from one declared box to another", () => {
+  const flowcharts = inLanguage("mermaid").filter(({ code }) => code.startsWith("flowchart "));
+  const problems = flowcharts.flatMap((block) => {
     const [head = "", ...lines] = block.code.split("\n");
     const arrow = /^ *(\w+) -->\|"[^"|]+"\| (\w+)$/;
     const box = /^ *(?:subgraph )?(\w+)(?:\["[^"]+"\]|\[\("[^"]+"\)\]|\[\["[^"]+"\]\])$/;
@@ -85,8 +92,48 @@ test("every mermaid block is a flowchart whose arrows lead from one declared box
   });
 
   expect(problems).toEqual([]);
-  expect(inLanguage("mermaid").length).toBeGreaterThan(0);
+  expect(flowcharts.length).toBeGreaterThan(0);
 });
+
+test("every sequence diagram's messages and notes are between participants that it declares, and it uses them all", () => {
+  const diagrams = inLanguage("mermaid").filter(({ code }) => code.startsWith("sequenceDiagram\n"));
+
+  expect(diagrams.flatMap(sequenceProblems)).toEqual([]);
+  expect(diagrams.length).toBeGreaterThan(0);
+});
+
+test.each([
+  ["a message to nobody", ["participant a as A", "a->>b: hello"], ["a->>b: hello"]],
+  ["a note about nobody", ["participant a as A", "a->>a: hello", "Note over a,b: both"], ["Note over a,b: both"]],
+  ["a participant without a line", ["participant a as A", "participant b as B", "a->>a: hello"], ["b"]],
+  ["a text that Mermaid would end early", ["participant a as A", "a->>a: one", "a->>a: one; two"], ["a->>a: one; two"]],
+  ["another statement", ["participant a as A", "a->>a: hello", "autonumber"], ["autonumber"]],
+])("a sequence diagram is refused for %s", (_case, lines, wrong) => {
+  const [block] = codeBlocks("docs/a.md", ["```mermaid", "sequenceDiagram", ...lines, "```"].join("\n"));
+
+  expect(block && sequenceProblems(block)).toEqual(wrong.map((line) => `docs/a.md:2: ${line}`));
+});
+
+/** What is wrong with a sequence diagram: participants, messages and notes are all that it may have. */
+function sequenceProblems(block: CodeBlock): string[] {
+  const lines = block.code
+    .split("\n")
+    .slice(1)
+    .map((line) => line.trim());
+  const declared = lines.flatMap((line) => /^participant (\w+) as [^;#]+$/.exec(line)?.[1] ?? []);
+  const named = lines.map((line) => {
+    const [, from, to] = /^(\w+)--?(?:>>|x)(\w+): [^;#]+$/.exec(line) ?? /^Note over (\w+)(?:,(\w+))?: [^;#]+$/.exec(line) ?? [];
+    return [from, to].filter((name) => name !== undefined);
+  });
+  const isRight = (line: string, index: number) => {
+    const names = named[index] ?? [];
+    return line.startsWith("participant ")
+      ? /^participant \w+ as [^;#]+$/.test(line)
+      : names.length > 0 && names.every((name) => declared.includes(name));
+  };
+  const unused = declared.filter((name) => !named.flat().includes(name));
+  return [...lines.filter((line, index) => !isRight(line, index)), ...unused].map((problem) => `${placeOf(block)}: ${problem}`);
+}
 
 /** A command of the package, with an action and options that its usage has. */
 function isCommand([command, action, ...options]: readonly string[]): boolean {

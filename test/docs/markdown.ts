@@ -57,6 +57,20 @@ export function codeBlocks(document: string, text: string): CodeBlock[] {
   return blocks;
 }
 
+/** The anchors of a document's headings, as GitHub makes them. */
+export function headingAnchors(document: string): string[] {
+  return [
+    ...textOf(document)
+      .replaceAll(/^(`{3,})[\s\S]*?^\1$/gm, "")
+      .matchAll(/^#+ +(.*)$/gm),
+  ].map(([, title = ""]) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
 /** Where a block stands, for messages. */
 export function placeOf({ document, line }: Pick<CodeBlock, "document" | "line">): string {
   return `${document}:${line}`;

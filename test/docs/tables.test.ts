@@ -2,7 +2,7 @@ import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { errorCodes } from "keelson";
 import { expect, test } from "vitest";
-import { allBlocks, documents, root, tableUnder, textOf } from "./markdown.ts";
+import { allBlocks, documents, headingAnchors, root, tableUnder, textOf } from "./markdown.ts";
 
 const sources = globSync(["src/**/*.ts", "examples/**/*.{ts,env}"], { cwd: root })
   .filter((path) => !path.endsWith(".test.ts"))
@@ -34,6 +34,19 @@ test("every link to a file of the repository leads to one", () => {
       return /^https?:/.test(target) || path === "" || existsSync(join(root, dirname(document), path))
         ? []
         : [`${document}: ${target}`];
+    }),
+  );
+
+  expect(broken).toEqual([]);
+});
+
+test("every link to a heading leads to one", () => {
+  const headings = new Map(documents.map((document) => [document, headingAnchors(document)]));
+  const broken = documents.flatMap((document) =>
+    [...textOf(document).matchAll(/\]\(([^)#\s]*)#([^)\s]+)\)/g)].flatMap(([, path = "", anchor = ""]) => {
+      if (/^https?:/.test(path)) return [];
+      const target = path === "" ? document : join(dirname(document), path).replaceAll("\\", "/");
+      return headings.get(target)?.includes(anchor) ? [] : [`${document}: ${path}#${anchor}`];
     }),
   );
 

@@ -68,11 +68,8 @@ describe("a table of AWS", () => {
   test.each<[object | undefined, readonly string[]]>([
     [{ TimeToLiveStatus: "ENABLED", AttributeName: "expiration" }, ["ok", "by expiration"]],
     [{ TimeToLiveStatus: "ENABLING", AttributeName: "expiration" }, ["ok", "by expiration"]],
-    [
-      { TimeToLiveStatus: "DISABLED" },
-      ["fail", "it is DISABLED, so that what has expired is never deleted", set(true, "expiration")],
-    ],
-    [undefined, ["fail", "it is DISABLED, so that what has expired is never deleted", set(true, "expiration")]],
+    [{ TimeToLiveStatus: "DISABLED" }, ["fail", "it is DISABLED, so expired items are never deleted", set(true, "expiration")]],
+    [undefined, ["fail", "it is DISABLED, so expired items are never deleted", set(true, "expiration")]],
     [
       { TimeToLiveStatus: "ENABLED", AttributeName: "ttl" },
       ["fail", "it is by ttl, not expiration; AWS lets an hour pass between the two", set(false, "ttl"), set(true, "expiration")],
@@ -113,7 +110,7 @@ describe("a table of AWS", () => {
       { StreamEnabled: true, StreamViewType: "NEW_IMAGE" },
       [
         "warn",
-        "it carries NEW_IMAGE: whoever reads it reads all events, and keys are enough",
+        "it carries NEW_IMAGE: its readers see all events, and keys are enough",
         `${stream} StreamEnabled=false`,
         `${stream} StreamEnabled=true,StreamViewType=KEYS_ONLY`,
       ],
@@ -122,7 +119,7 @@ describe("a table of AWS", () => {
       undefined,
       [
         "warn",
-        "there is none: in Lambda what was left is dispatched by the sweep alone; a container needs no stream",
+        "there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream",
         `${stream} StreamEnabled=true,StreamViewType=KEYS_ONLY`,
       ],
     ],
@@ -184,7 +181,7 @@ describe("a queue of AWS", () => {
     ]);
     expect(await look("events", { events: { VisibilityTimeout: "29" } }, "", false)).toEqual([
       "fail",
-      "its visibility timeout is 29 s: a message comes again while it is worked on",
+      "its visibility timeout is 29 s: a message is delivered again while it is being handled",
       `aws sqs set-queue-attributes --queue-url ${url("events")} --attributes VisibilityTimeout=30`,
     ]);
   });
@@ -198,7 +195,7 @@ describe("a queue of AWS", () => {
     for (const attributes of [usual, { ...usual, RedrivePolicy: "" }]) {
       expect(await look(name, { [name]: attributes }, ": dead letters", ordered !== "")).toEqual([
         "fail",
-        "there is no dead-letter queue: what fails comes again until the queue forgets it",
+        "there is no dead-letter queue: failing messages are retried until they expire",
         ...fixes,
       ]);
     }
@@ -207,7 +204,7 @@ describe("a queue of AWS", () => {
   test("whose dead-letter queue is gone gets it again", async () => {
     expect(await look("jobs.fifo", { "jobs.fifo": { ...usual, ...redrive("gone.fifo", 5) } }, ": dead letters")).toEqual([
       "fail",
-      "its dead-letter queue gone.fifo does not exist: what fails comes again for ever",
+      "its dead-letter queue gone.fifo does not exist: failing messages are retried until they expire",
       "aws sqs create-queue --queue-name gone.fifo --attributes FifoQueue=true",
     ]);
   });

@@ -41,8 +41,8 @@ export function accountChecks(client: DynamoDBClient, place: Place, clock: Clock
         const says = `the clock is ${seconds} s ${offMs > 0 ? "behind" : "ahead of"} ${place.shown}`;
         const fix = "sudo timedatectl set-ntp true";
         return Math.abs(offMs) > refusedMs
-          ? wrong(`${says}: AWS refuses signatures of a clock that is 300 s off`, fix)
-          : doubtful(`${says}: tokens and leases end at other times than others think`, fix);
+          ? wrong(`${says}: AWS refuses signatures if the clock is 300 s off`, fix)
+          : doubtful(`${says}: tokens and leases expire at the wrong time`, fix);
       },
     },
   ];

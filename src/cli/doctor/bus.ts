@@ -145,7 +145,7 @@ function policyOutcome(place: Place, { arn, url, attributes }: FoundQueue): Outc
     return wrong(message, set("KmsMasterKeyId", ""), set("SqsManagedSseEnabled", "true"));
   }
   if (policy !== undefined && policy !== "" && allowsEventBridge(policy)) return fine("EventBridge may send into it");
-  if (place.isEmulator) return unchecked("an emulator asks for no policy");
+  if (place.isEmulator) return unchecked("an emulator needs no policy");
   const Statement = [
     { Effect: "Allow", Principal: { Service: "events.amazonaws.com" }, Action: "sqs:SendMessage", Resource: arn },
   ];

@@ -121,14 +121,14 @@ describe("a server that has what it needs", () => {
 });
 
 describe("the proof of messages", () => {
-  const danger = "whoever can write to a queue acts as any tenant";
+  const danger = "anybody who can write to a queue can act as any tenant";
   const proofOf = async (server: ReturnType<typeof whole>) => of(await look({}, server), "proof of messages");
 
   test("is fine where it is required, and a warning where it is not, with what to do", async () => {
     expect(await proofOf(whole())).toMatchObject({ status: "ok", message: expect.stringContaining("required: ") });
     expect(await proofOf(whole("sign"))).toMatchObject({
       status: "warn",
-      message: expect.stringContaining(`signed, and not required: ${danger}`),
+      message: expect.stringContaining(`signed, but not required: ${danger}`),
       fix: [],
     });
     expect(await proofOf(whole("off"))).toMatchObject({
@@ -144,7 +144,7 @@ describe("the proof of messages", () => {
       message: expect.stringContaining("off: "),
       fix: ["npx keelson key-ring create --parameter /app/key-ring"],
     });
-    expect(await inside("development")).toMatchObject({ message: expect.stringContaining("signed, and not required") });
+    expect(await inside("development")).toMatchObject({ message: expect.stringContaining("signed, but not required") });
   });
 });
 
@@ -210,7 +210,7 @@ describe("what is missing", () => {
     const finding = of(await look({ KEELSON_TABLE_ONCE: "other-keys" }), "table other-keys");
     expect(finding).toMatchObject({
       status: "fail",
-      message: "its keys are pk (N), not pk (S), sk (S); keys cannot be changed, so it takes another table",
+      message: "its keys are pk (N), not pk (S), sk (S); keys cannot be changed, so create another table",
     });
     expect(finding?.fix[0]).toContain("create-table --table-name other-keys-2");
     expect(finding?.fix[1]).toBe("export KEELSON_TABLE_ONCE=other-keys-2");

@@ -12,11 +12,11 @@ export function messageChecks(server: DeclaredServer): Check[] {
 function proofOutcome({ options, environment }: DeclaredServer): Outcome {
   // Outside of production a ring is made from the development secret.
   const mode = proofMode(options.messages?.proof, options.keyRing !== undefined || environment !== "production");
-  if (mode === "require") return fine("required: events and jobs that nobody with the key ring has signed are refused");
-  const danger = "whoever can write to a queue acts as any tenant";
+  if (mode === "require") return fine("required: events and jobs not signed with the key ring are refused");
+  const danger = "anybody who can write to a queue can act as any tenant";
   const wanted = 'set messages.proof of buildServer to "require"';
   if (mode === "sign") {
-    return doubtful(`signed, and not required: ${danger}; once message.proof_missing is not logged any more, ${wanted}`);
+    return doubtful(`signed, but not required: ${danger}; once message.proof_missing is no longer logged, ${wanted}`);
   }
   const create = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
   return doubtful(`off: ${danger}; sign first, then ${wanted}`, ...(options.keyRing === undefined ? [create] : []));

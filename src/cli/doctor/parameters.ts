@@ -46,7 +46,7 @@ export function parameterChecks(
 export function ringlessChecks({ options, registry, environment }: DeclaredServer): Check[] {
   const encrypted = [...registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
   if (options.keyRing !== undefined || encrypted.length === 0 || environment !== "production") return [];
-  const message = `the server names none, so that these keys cannot be set: ${encrypted.join(", ")}`;
+  const message = `the server names none, so these keys cannot be set: ${encrypted.join(", ")}`;
   const fix = command("npx", "keelson", "key-ring", "create", "--parameter", "/app/key-ring");
   return [{ name: "key ring", run: async () => doubtful(`${message}; name it as keyRing.parameter of buildServer`, fix) }];
 }
@@ -73,14 +73,14 @@ function keyRingOutcome(
         : doubtful(`there is no such parameter; in ${environment} a ring is made from the development secret`, create);
     case "key-ring-readable":
       return wrong(
-        `${message}: whoever may read parameters reads the keys`,
+        `${message}: anybody who may read parameters reads the keys`,
         place.aws("delete-parameter", "--name", parameter),
         create,
       );
     default:
       // Not the values of its history: they are keys.
       return wrong(
-        `${message}; find the version before, and put that again`,
+        `${message}; restore the previous version`,
         place.aws(
           "get-parameter-history",
           "--name",

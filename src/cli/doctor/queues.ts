@@ -81,7 +81,7 @@ function queueOutcome(place: Place, { name, isOrdered, variable }: WantedQueue, 
   const seconds = Number(attributes["VisibilityTimeout"]);
   if (seconds < visibilitySeconds) {
     return wrong(
-      `its visibility timeout is ${seconds} s: a message comes again while it is worked on`,
+      `its visibility timeout is ${seconds} s: a message is delivered again while it is being handled`,
       place.aws("set-queue-attributes", "--queue-url", url, "--attributes", `VisibilityTimeout=${visibilitySeconds}`),
     );
   }
@@ -103,17 +103,17 @@ async function deadLetterOutcome(client: SQSClient, place: Place, { name }: Want
   if (arn === undefined) {
     const dead = deadName(shortName(name));
     const deadArn = `${found.arn.slice(0, found.arn.lastIndexOf(":") + 1)}${dead}`;
-    const message = "there is no dead-letter queue: what fails comes again until the queue forgets it";
+    const message = "there is no dead-letter queue: failing messages are retried until they expire";
     return wrong(message, create(dead), set(deadArn, usualReceives));
   }
   const dead = arn.slice(arn.lastIndexOf(":") + 1);
   if ((await findQueue(client, place, dead)) === undefined) {
-    return wrong(`its dead-letter queue ${dead} does not exist: what fails comes again for ever`, create(dead));
+    return wrong(`its dead-letter queue ${dead} does not exist: failing messages are retried until they expire`, create(dead));
   }
   const receives = Number(count);
   if (receives < fewestReceives) {
     return doubtful(
-      `a message has ${receives} attempts, duplicates among them, before it goes to ${dead}`,
+      `a message has ${receives} attempts, duplicates included, before it goes to ${dead}`,
       set(arn, usualReceives),
     );
   }

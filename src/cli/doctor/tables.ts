@@ -52,7 +52,7 @@ function tableOutcome(place: Place, table: RequiredTable, found: TableDescriptio
   if (has !== wanted) {
     const other = `${tableName}-2`;
     return wrong(
-      `its keys are ${has}, not ${wanted}; keys cannot be changed, so it takes another table`,
+      `its keys are ${has}, not ${wanted}; keys cannot be changed, so create another table`,
       createCommand(place, table, other),
       `export ${tableVariable(table.name)}=${other}`,
     );
@@ -93,7 +93,7 @@ async function timeToLiveOutcome(client: DynamoDBClient, place: Place, tableName
     );
   const isOn = ["ENABLED", "ENABLING"].includes(TimeToLiveStatus);
   if (isOn && AttributeName === attribute) return fine(`by ${attribute}`);
-  if (!isOn) return wrong(`it is ${TimeToLiveStatus}, so that what has expired is never deleted`, set(true, attribute));
+  if (!isOn) return wrong(`it is ${TimeToLiveStatus}, so expired items are never deleted`, set(true, attribute));
   return wrong(
     `it is by ${AttributeName}, not ${attribute}; AWS lets an hour pass between the two`,
     set(false, String(AttributeName)),
@@ -108,7 +108,7 @@ async function recoveryOutcome(client: DynamoDBClient, place: Place, tableName: 
   );
   if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED") return fine("on");
   return doubtful(
-    "it is off: what an operator overwrites or deletes by mistake is gone",
+    "it is off: configuration overwritten or deleted by mistake is lost",
     place.aws(
       "update-continuous-backups",
       ...["--table-name", tableName, "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"],
@@ -120,7 +120,7 @@ function protectionOutcome(place: Place, tableName: string, { DeletionProtection
   if (isOn === true) return fine("on");
   if (isOn === undefined && place.isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
-    "it is off: a deployment that goes wrong can delete the configuration of all tenants",
+    "it is off: a bad deployment can delete the configuration of all tenants",
     place.aws("update-table", "--table-name", tableName, "--deletion-protection-enabled"),
   );
 }
@@ -131,9 +131,9 @@ function streamOutcome(place: Place, tableName: string, { StreamSpecification: s
   const on = set("StreamEnabled=true,StreamViewType=KEYS_ONLY");
   if (stream?.StreamEnabled === true) {
     if (stream.StreamViewType === "KEYS_ONLY") return fine("with the keys only");
-    const message = `it carries ${stream.StreamViewType}: whoever reads it reads all events, and keys are enough`;
+    const message = `it carries ${stream.StreamViewType}: its readers see all events, and keys are enough`;
     return doubtful(message, set("StreamEnabled=false"), on);
   }
-  if (place.isEmulator) return unchecked("there is none, and not every emulator knows streams");
-  return doubtful("there is none: in Lambda what was left is dispatched by the sweep alone; a container needs no stream", on);
+  if (place.isEmulator) return unchecked("there is none, and not every emulator has streams");
+  return doubtful("there is none: in Lambda only the sweep dispatches leftover events; a container needs no stream", on);
 }
