@@ -67,8 +67,15 @@ test("every sh line is a command that is there", () => {
   expect(unknown).toEqual([]);
 });
 
-test("every mermaid block is a flowchart whose arrows lead from one declared box to another", () => {
-  const problems = inLanguage("mermaid").flatMap((block) => {
+test("every mermaid block is of a kind that is checked", () => {
+  const known = /^(?:flowchart (?:LR|TB)|stateDiagram-v2)\n/;
+
+  expect(inLanguage("mermaid").flatMap((block) => (known.test(block.code) ? [] : [placeOf(block)]))).toEqual([]);
+});
+
+test("every flowchart's arrows lead from one declared box to another", () => {
+  const flowcharts = inLanguage("mermaid").filter(({ code }) => code.startsWith("flowchart "));
+  const problems = flowcharts.flatMap((block) => {
     const [head = "", ...lines] = block.code.split("\n");
     const arrow = /^ *(\w+) -->\|"[^"|]+"\| (\w+)$/;
     const box = /^ *(?:subgraph )?(\w+)(?:\["[^"]+"\]|\[\("[^"]+"\)\]|\[\["[^"]+"\]\])$/;
@@ -85,7 +92,7 @@ test("every mermaid block is a flowchart whose arrows lead from one declared box
   });
 
   expect(problems).toEqual([]);
-  expect(inLanguage("mermaid").length).toBeGreaterThan(0);
+  expect(flowcharts.length).toBeGreaterThan(0);
 });
 
 /** A command of the package, with an action and options that its usage has. */
