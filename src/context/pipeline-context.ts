@@ -74,7 +74,7 @@ export interface PipelineContext {
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
    * Publishes an event (specification 2.8). The event is held until `commit`, or else until the handler returns, stored
-   * with what is committed, and then sent to the bus. If the handler throws, it is dropped.
+   * with what is committed, and then sent to the bus. It is dropped if the handler throws or answers with 400 or above.
    *
    * @throws TypeError for a payload that does not match its schema; Error for an undeclared type, after `commit`, and in
    * a query; RangeError if it is larger than the bus takes.
