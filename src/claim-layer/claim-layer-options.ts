@@ -1,19 +1,19 @@
 import type { DynamoDBClient, DynamoDBClientConfig } from "@aws-sdk/client-dynamodb";
 
-/** What a {@link ClaimLayer} is made of; named as the options of Powertools' `DynamoDBPersistenceLayer`. */
+/** Options of {@link ClaimLayer}, with the names of Powertools' `DynamoDBPersistenceLayer`. */
 export interface ClaimLayerOptions {
   readonly tableName: string;
   /** The table's partition key. Default `id`. */
   readonly keyAttr?: string;
-  /** The table's sort key, where it has one; the partition key is then `staticPkValue`. */
+  /** The table's sort key, if it has one; the partition key is then `staticPkValue`. */
   readonly sortKeyAttr?: string;
   /** Default `idempotency#<name of the Lambda function>`. */
   readonly staticPkValue?: string;
-  /** Default: a client of its own, made at first use. */
+  /** Default: a client of its own, created at first use. */
   readonly awsSdkV3Client?: DynamoDBClient;
-  /** What a client of its own is made with. */
+  /** The configuration of the layer's own client. */
   readonly clientConfig?: DynamoDBClientConfig;
-  /** How long a duplicate waits for its twin in flight, in milliseconds. Default 10,000; 0 refuses it at once. */
+  /** How long a concurrent duplicate waits for the first call, in milliseconds. Default 10,000; 0 refuses it at once. */
   readonly waitMs?: number;
 }
 

@@ -15,12 +15,12 @@ import { assertDurableContext, type DurableContextLike, type DurableInvocation, 
 import { createFunctionClaims, type FunctionClaims } from "./function-claims.ts";
 
 /**
- * A persistence layer for Powertools' own `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent` (specification
- * 3.2), in the place of `DynamoDBPersistenceLayer` and on its table, also beside it: claims have an owner and a lease
- * that is renewed, are completed and released by their owner alone, and a duplicate waits for its twin. What is stored
- * is Powertools' record. What a layer cannot mend is listed in `docs/once.md`.
+ * A persistence layer for Powertools' `makeIdempotent`, `@idempotent` and `makeHandlerIdempotent` (specification 3.2).
+ * Replaces `DynamoDBPersistenceLayer`, on the same table and even beside it. A claim has an owner and a renewed lease, only
+ * its owner completes or releases it, and a concurrent duplicate waits for the answer. Records are Powertools' own.
+ * `docs/once.md` lists what a layer cannot fix.
  *
- * @throws TypeError for options that it does not have; Error in production where `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
+ * @throws TypeError for unknown options; Error in production if `POWERTOOLS_IDEMPOTENCY_DISABLED` is set.
  * @example
  * const persistenceStore = new ClaimLayer({ tableName: "idempotency" });
  * export const handler = makeIdempotent(charge, { persistenceStore });
@@ -40,9 +40,9 @@ export class ClaimLayer extends BasePersistenceLayer {
   }
 
   /**
-   * Tells the layer which durable execution a call belongs to, which Powertools does not: its replays go on with its
-   * claims, another execution's call is a concurrent duplicate, and its claims last while it is suspended, for the
-   * configured `expiresAfterSeconds` at most.
+   * Tells the layer which durable execution a call belongs to; Powertools does not. Replays then continue with the claims
+   * of their execution, a call of another execution is a concurrent duplicate, and claims last while the execution is
+   * suspended, for at most the configured `expiresAfterSeconds`.
    *
    * @example
    * export const handler = withDurableExecution(persistenceStore.durable(makeIdempotent(charge, { persistenceStore })));

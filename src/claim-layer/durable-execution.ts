@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** What is read of the context of a durable function. */
+/** The members of a durable function's context that keelson reads. */
 export interface DurableContextLike {
   readonly executionContext: { readonly durableExecutionArn: string };
 }

@@ -1,16 +1,16 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Trace } from "./trace.ts";
 
-/** What is known everywhere while a request is handled, also without `ctx` (specification 2.6). */
+/** The facts of the current request that code without a `ctx` can read (specification 2.6). */
 export interface AmbientContext {
   readonly requestId: string;
   /** `undefined` until the caller is known, and for a caller that is not signed in. */
   readonly tenantId: string | undefined;
   /** `undefined` until the caller is known, and for a caller that is not signed in. */
   readonly userId: string | undefined;
-  /** Aborts when the caller is gone; `undefined` where the request carries none. */
+  /** Aborts when the caller disconnects or its time is over; `undefined` if the request has no signal. */
   readonly signal: AbortSignal | undefined;
-  /** The trace the request belongs to, where it names one. */
+  /** The trace that the request names, if any. */
   readonly trace: Trace | undefined;
 }
 
@@ -36,8 +36,8 @@ export function ambientStore(): AmbientStore | undefined {
 }
 
 /**
- * Returns the ambient context of the request being handled (specification 2.6), or
- * `undefined` outside of one.
+ * Returns the context of the current request (specification 2.6), or `undefined` outside of a
+ * request.
  *
  * @example
  * const requestId = currentContext()?.requestId;

@@ -1,6 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 
-/** What one query takes and gives, from its schemas. */
+/** The input and output types of a query, from its schemas. */
 export interface Query<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
   readonly input: StandardSchemaV1.InferInput<Input>;
   readonly output: StandardSchemaV1.InferInput<Output>;
@@ -18,7 +18,7 @@ export interface Query<Input extends StandardSchemaV1, Output extends StandardSc
 export interface Queries {}
 
 /**
- * The events that `ctx.publish` and `r.on` know, by type, with what their schemas give. A feature adds its own:
+ * The events that `ctx.publish` and `r.on` know, by type, with the output types of their schemas. A feature adds its own:
  *
  * @example
  * declare module "keelson" {

@@ -5,23 +5,23 @@ import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Events, Jobs, Queries } from "./names.ts";
 
-/** The database of a `ctx`: a DynamoDB document client whose calls carry `ctx.signal`. */
+/** The type of `ctx.db`: a DynamoDB document client whose calls abort with `ctx.signal`. */
 export type Database = DynamoDBDocumentClient;
 
 /** An action of `ctx.commit`: one of `Put`, `Update`, `Delete` and `ConditionCheck`. */
 export type CommitItem = NonNullable<TransactWriteCommandInput["TransactItems"]>[number];
 
-/** The HTTP request a handler answers; everything in it is read-only. */
+/** The HTTP request that a handler answers. Everything in it is read-only. */
 export interface RequestView {
   readonly method: string;
-  /** The path, percent-encoded: as received, or encoded again where an API Gateway HTTP API has decoded it. */
+  /** The path, percent-encoded: as received, or encoded again if an API Gateway HTTP API has decoded it. */
   readonly path: string;
   /** Prototype-free, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   /** Prototype-free, names in lower case. */
   readonly cookies: Readonly<Record<string, string>>;
   readonly ip: string | undefined;
-  /** The body's bytes as received; empty where there was none, or a middleware has parsed a form. */
+  /** The body's bytes as received; empty if there was no body, or a middleware has parsed a form. */
   readonly rawBody: Uint8Array;
 }
 
@@ -30,10 +30,10 @@ export interface DeliveryAccessor {
   /**
    * Enqueues a message for a channel; it is sent at least once. Resolves once the queue has it.
    *
-   * @param options.key - a message of the same channel and key, within the tenant and 5 minutes, is the same message.
-   * Default: every call is a message of its own, and a run that is repeated repeats its messages, not the sending.
-   * @throws TypeError where the message does not fit the channel's `input`; Error for a channel that is not
-   * declared, and in a query.
+   * @param options.key - a message with the same channel, tenant and key within 5 minutes is a duplicate and dropped.
+   * Default: every call is a message of its own; if the run is retried, its messages are recognised as duplicates.
+   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared channel, and in a
+   * query.
    */
   readonly send: (
     channel: string,
@@ -42,9 +42,9 @@ export interface DeliveryAccessor {
   ) => Promise<void>;
 }
 
-/** What every handler gets as its first argument (specification 2.6). */
+/** The `ctx` that every handler gets as its first argument (specification 2.6). */
 export interface PipelineContext {
-  /** DynamoDB, as the request's own document client. */
+  /** A DynamoDB document client for this request. */
   readonly db: Database;
   /** The caller. */
   readonly user: User;
@@ -55,42 +55,43 @@ export interface PipelineContext {
   /**
    * Reads a configuration value through the cascade (specification 4.1).
    *
-   * @throws FrameworkError `config_unavailable` (503) where the rows cannot be read.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read and no earlier value is known.
    */
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
-  /** Runs a query as the same caller, its input validated, without its route's access rule. */
+  /** Runs a query as the same caller. Its input is validated, its route's access rule is not checked. */
   readonly query: <Name extends keyof Queries>(name: Name, input: Queries[Name]["input"]) => Promise<Queries[Name]["output"]>;
   /**
-   * Writes items, in one transaction with the completed claim of this write: the effect happens exactly once, whatever
-   * crashes. Returns `result`, which is the answer whatever happens later. At most 100 items less one for the claim, 4 MB.
+   * Writes items and the answer of this write in one transaction: the effect happens exactly once, whatever crashes.
+   * Returns `result`, which is the answer even if the handler throws later. Takes at most 99 items (100 without a claim)
+   * and 4 MB.
    *
    * @param result - what the handler would return: a value, or a `reply`.
-   * @throws CommitConditionError (409) where a condition of an item did not hold: nothing was written; RangeError beyond
-   * the limits and TypeError for what is no item, before anything is sent; Error for a second commit of a run, and in queries.
+   * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError beyond the limits and
+   * TypeError for an invalid item, before anything is sent; Error for a second commit in a run, and in queries.
    * @example
    * return ctx.commit([{ Put: { TableName: table.name, Item: row } }], reply(file, { status: 201 }));
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
-   * Publishes an event (specification 2.8): it is held until `commit`, or else until the handler returns, is stored together
-   * with what is committed, and then goes to the bus. Where the handler throws it is dropped.
+   * Publishes an event (specification 2.8). The event is held until `commit`, or else until the handler returns, stored
+   * with what is committed, and then sent to the bus. It is dropped if the handler throws or answers with 400 or above.
    *
-   * @throws TypeError for a payload that does not fit its schema; Error for a type that no feature declares, after `commit`, and in a
-   * query; RangeError where it is larger than the bus takes.
+   * @throws TypeError for a payload that does not match its schema; Error for an undeclared type, after `commit`, and in
+   * a query; RangeError if it is larger than the bus takes.
    */
   readonly publish: <Type extends keyof Events>(type: Type, payload: Events[Type]) => Promise<void>;
   /**
-   * Enqueues a job (specification 6.5), at once: it runs at least once, also where the handler throws later. One of the same
-   * name, tenant and payload as one of the last 5 minutes is dropped by the queue.
+   * Enqueues a job at once (specification 6.5). It runs at least once, even if the handler throws later. The queue drops
+   * a job with the same name, tenant and payload as one of the last 5 minutes.
    *
-   * @throws TypeError where the payload does not fit the job's `input`; Error for a job that is not declared, and in a
-   * query; RangeError where it is larger than the queue takes.
+   * @throws TypeError if the payload does not match the job's `input`; Error for an undeclared job, and in a query;
+   * RangeError if it is larger than the queue takes.
    */
   readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name]) => Promise<void>;
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
-  /** Aborts when the caller is gone; present only when the request carries one (specification 4.5). */
+  /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */
   readonly signal?: AbortSignal;
-  /** The HTTP request; present only where there is one. */
+  /** The HTTP request; absent outside of HTTP. */
   readonly request?: RequestView;
 }

@@ -2,7 +2,7 @@
 export interface Trace {
   /** 32 hexadecimal digits, lower case. */
   readonly traceId: string;
-  /** 16 hexadecimal digits, lower case: the caller's span; `undefined` where the caller names none. */
+  /** The caller's span: 16 hexadecimal digits, lower case; `undefined` if the caller names none. */
   readonly spanId: string | undefined;
   /** Whether the caller records the trace. */
   readonly sampled: boolean;

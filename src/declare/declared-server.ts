@@ -3,10 +3,10 @@ import type { Awaitable } from "./handler.ts";
 import type { ServerOptions } from "./options.ts";
 import type { Registry } from "./registry.ts";
 
-/** Releases a resource at shutdown. */
+/** Closes a resource at shutdown. */
 export type Closer = () => Awaitable<void>;
 
-/** Tells whether a resource is ready: `false`, or a throw, says that it is not. */
+/** Checks whether a resource is ready. It is not if the check returns `false` or throws. */
 export type ReadyCheck = () => unknown;
 
 /** What is known of a server before a host binds it. */

@@ -1,17 +1,17 @@
 import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
 
-/** How the channels that every server has send. */
+/** Options of the built-in channels. */
 export interface DeliveryOptions {
   readonly webhook?: WebhookOptions;
 }
 
-/** How webhooks are sent. */
+/** Options of the channel `webhook`. */
 export interface WebhookOptions {
-  /** The key of the secret that signs them, a text, best `encrypted`: each tenant's own. Default none: nothing is signed. */
+  /** A text key with each tenant's signing secret, ideally `encrypted`. Default: none, webhooks are not signed. */
   readonly secret?: ConfigKeyHandle<string | undefined>;
-  /** Whether `http:` may be used. Default `false`. */
+  /** Whether `http:` URLs are allowed. Default `false`. */
   readonly allowHttp?: boolean;
-  /** Whether addresses may be used that are not public: of this machine, of private networks. Default `false`. */
+  /** Whether addresses of this machine and of private networks are allowed. Default `false`. */
   readonly allowPrivate?: boolean;
   /** How long one attempt may take, in milliseconds. Default 10,000. */
   readonly timeoutMs?: number;

@@ -33,65 +33,65 @@ export interface FeatureDeclarations {
   readonly problems: readonly BootProblem[];
 }
 
-/** The handles that `r.config` returns, one a key. */
+/** The handles that `r.config` returns, one per key. */
 export type ConfigHandles<Keys> = {
   readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never;
 };
 
-/** What a feature declares itself with. */
+/** The `r` that a feature declares its parts with. */
 export interface FeatureBuilder {
   /**
-   * Declares configuration keys (specification 2.1) and returns their handles. May be called
-   * more than once: a computed key reads keys of an earlier call.
+   * Declares configuration keys (specification 2.1) and returns their handles. You may call it
+   * several times: a computed key reads keys of an earlier call.
    */
   config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
     readonly keys: Keys;
   }): ConfigHandles<Keys>;
-  /** Declares a DynamoDB table with string keys. */
+  /** Declares a DynamoDB table whose keys are strings. */
   table(name: string, options: { readonly partitionKey: string; readonly sortKey?: string }): TableHandle;
-  /** Declares a handler that reads: `<entity>.<operation>`. */
+  /** Declares a handler that reads, called `<entity>.<operation>`. */
   query<Input extends StandardSchemaV1, Output, const Result extends Answer<NoInfer<Output>>>(
     name: string,
     options: QueryOptions<Input, Output, Result>,
   ): void;
-  /** Declares a handler that changes something: `<entity>.<operation>`. */
+  /** Declares a handler that changes something, called `<entity>.<operation>`. */
   write<Input extends StandardSchemaV1, Output, const Result extends Answer<NoInfer<Output>>>(
     name: string,
     options: WriteOptions<Input, Output, Result>,
   ): void;
   /**
-   * Declares an event, `<entity>.<event name>`, which `ctx.publish` publishes (specification 2.8). Its payload is an
-   * object without a `requestId`, checked where it is published and where it is consumed.
+   * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload is an object without
+   * a `requestId`, checked when it is published and when it is consumed.
    */
   event<const Type extends string>(type: Type, schema: EventSchema<Type>): void;
   /**
-   * Declares a consumer of an event: `<feature>.<entity>.<name>`. Each consumer handles an event once (specification
-   * 6.4); an event may come more than once, and in any order.
+   * Declares a consumer of an event, called `<feature>.<entity>.<name>`. Each consumer handles an event once
+   * (specification 6.4), although events may be delivered several times and in any order.
    */
   on<Type extends keyof Events>(
     type: Type,
     name: string,
     handler: (ctx: PipelineContext, event: EventOf<Type>) => Awaitable<unknown>,
   ): void;
-  /** Declares a job, `<entity>.<operation>`, which `ctx.enqueue` enqueues (specification 6.5). */
+  /** Declares a job, `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
   job<Input extends StandardSchemaV1>(name: string, options: JobOptions<Input>): void;
-  /** Declares a channel, through which `ctx.delivery.send` sends. `log` and `webhook` are there already. */
+  /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
   channel<Input extends StandardSchemaV1>(name: string, options: ChannelOptions<Input>): void;
 }
 
 const declarationsOf = Symbol.for("keelson.feature");
 
-/** A feature: what its declaration returned, and what it declared. */
+/** A feature: the properties that `declare` returned, and its declarations. */
 export type Feature<Members = unknown> = Members & {
   readonly name: string;
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
 /**
- * Defines a feature. `declare` runs at once; what is wrong with its declarations is reported
- * by `buildServer`, all together. What `declare` returns becomes properties of the feature.
+ * Defines a feature. `declare` runs at once; what it returns becomes properties of the feature.
+ * `buildServer` reports all invalid declarations together.
  *
- * @throws TypeError where `declare` returns a property called `name`.
+ * @throws TypeError if `declare` returns a property called `name`.
  * @example
  * const hello = defineFeature("hello", (r) => {
  *   r.query("greeting.show", {

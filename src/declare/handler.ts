@@ -8,13 +8,13 @@ import type { OnceBy } from "../once/once-by.ts";
 /** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** What a handler may return: its output, or a reply around it. */
+/** What a handler may return: its output, or a `reply` with it. */
 export type Answer<Output> = Output | Reply<Output>;
 
 interface HandlerOptions<Input extends StandardSchemaV1, Output, Result> {
-  /** Any Standard Schema; the handler gets what it gives. Without one the input arrives as it is. */
+  /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
   readonly input?: Input;
-  /** Checked outside production: a result that does not fit is a 500. Never transforms the result. */
+  /** Types the result. Outside production a result that does not match is a 500. Never transforms the result. */
   readonly output?: StandardSchemaV1<Output>;
   readonly handler: (ctx: PipelineContext, input: StandardSchemaV1.InferOutput<Input>) => Awaitable<Result>;
 }
@@ -31,11 +31,11 @@ interface Unrouted {
   readonly access?: never;
 }
 
-/** How a query is declared: it reads, and its route is a GET. */
+/** Options of a query. A query reads, and its route is a GET. */
 export type QueryOptions<Input extends StandardSchemaV1, Output, Result> = HandlerOptions<Input, Output, Result> &
   (Routed | Unrouted);
 
-/** How a write is declared: its route is a POST, PUT, PATCH or DELETE. */
+/** Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. */
 export type WriteOptions<Input extends StandardSchemaV1, Output, Result> = HandlerOptions<Input, Output, Result> &
   Repeats &
   (
@@ -43,13 +43,13 @@ export type WriteOptions<Input extends StandardSchemaV1, Output, Result> = Handl
     | (Unrouted & { readonly body?: never })
   );
 
-/** What becomes of a write that is sent again (specification 6.6). */
+/** How retries of a write are deduplicated (specification 6.6). */
 interface Repeats {
-  /** Which ID of the client makes it happen once. Default: the server's `once.key`. */
+  /** Which header of the client deduplicates. Default: the server's `once.key`. */
   readonly once?: OnceBy;
-  /** `encrypted`: its stored answer is sealed with the key ring. Default: stored as it is. */
+  /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
   readonly replay?: "encrypted";
-  /** Headers that a repeat gets too, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
   readonly replayHeaders?: readonly string[];
 }
 

@@ -4,7 +4,7 @@ import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 
-/** The schema of an event: for a type of {@link Events} one that gives its payload. */
+/** The schema of an event; for a type of {@link Events}, its output is that payload. */
 export type EventSchema<Type extends string> = Type extends keyof Events
   ? StandardSchemaV1<unknown, Events[Type]>
   : StandardSchemaV1;
@@ -12,26 +12,26 @@ export type EventSchema<Type extends string> = Type extends keyof Events
 /** An event as its consumers get it. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
-/** How a job is declared. */
+/** Options of a job. */
 export interface JobOptions<Input extends StandardSchemaV1> {
-  /** Any Standard Schema; checked where the job is enqueued and where it runs, and the handler gets what it gives. */
+  /** Any Standard Schema, checked when the job is enqueued and when it runs. The handler gets its output. */
   readonly input: Input;
   readonly handler: (ctx: PipelineContext, payload: StandardSchemaV1.InferOutput<Input>) => Awaitable<unknown>;
-  /** What makes a job one and the same with another, within its tenant. Default: the whole payload. */
+  /** Jobs of a tenant with the same key are duplicates. Default: the whole payload. */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
-  /** Whether equal jobs of two users of a tenant are one job. Default `tenant`: they are. */
+  /** `tenant`, the default: equal jobs of two users of a tenant are duplicates. `user`: they are not. */
   readonly dedupScope?: "tenant" | "user";
-  /** Jobs with the same order run one after the other, in the order in which they were enqueued. Default: in no order. */
+  /** Jobs with the same result run one after the other, in the order they were enqueued. Default: no order. */
   readonly order?: (payload: StandardSchemaV1.InferInput<Input>) => string;
 }
 
-/** How a channel of deliveries is declared. */
+/** Options of a channel of deliveries. */
 export interface ChannelOptions<Input extends StandardSchemaV1> {
-  /** Any Standard Schema; checked where a message is sent from and where it goes out, and `send` gets what it gives. */
+  /** Any Standard Schema, checked when a message is enqueued and when it is sent. `send` gets its output. */
   readonly input: Input;
   /**
-   * Sends one message. It is tried again where it throws, unless with a `PermanentError`. The delivery's ID is the same at
-   * each attempt, for a receiver that can tell a repeat by it.
+   * Sends one message. If it throws, the message is retried, except after a `PermanentError`. The delivery's ID is the
+   * same in each attempt, so that a receiver can recognise a retry.
    */
   readonly send: (
     ctx: PipelineContext,

@@ -13,54 +13,54 @@ import type { DeliveryOptions } from "./delivery-options.ts";
 import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
 
-/** What `buildServer` takes. */
+/** Options of `buildServer`. */
 export interface ServerOptions {
   readonly features: readonly Feature[];
   /** App-boot overrides (specification 2.3), by key identifier. */
   readonly config?: Readonly<Record<string, unknown>>;
-  /** App-boot overrides from SSM Parameter Store, read at the start; they win over `config`. Default none. */
+  /** App-boot overrides from SSM Parameter Store, read at the start; they win over `config`. Default: none. */
   readonly ssm?: {
-    /** What their names begin with: `/app` for `/app/<feature>/<key name>`. */
+    /** The path of the parameters: `/app` for `/app/<feature>/<key name>`. */
     readonly path: string;
   };
-  /** The keys that seal the values of `encrypted` keys. Default none; outside production one made from the development secret. */
+  /** The key ring for `encrypted` keys. Default: none; outside production one derived from the development secret. */
   readonly keyRing?: {
     /** The SSM parameter that holds the ring, a SecureString: `/app/key-ring`. Not below `ssm.path`. */
     readonly parameter: string;
     /**
-     * Whether a value is sealed for the version of its row, so that an older one does not open in its place. Only once no
-     * process of keelson 0.1.0 runs: it answers 503 for such a value. Values of both forms are read in any case. Default `false`.
+     * Whether a value is bound to the version of its row, so that an older value cannot be restored. Turn it on once no
+     * process of keelson 0.1.0 runs, which answers 503 for such a value. Both forms are always readable. Default `false`.
      */
     readonly bindVersion?: boolean;
   };
-  /** How tokens are verified. Absent: `KEELSON_AUTH_SECRET`; in development a secret of this checkout. */
+  /** How tokens are verified. Default: with `KEELSON_AUTH_SECRET`; in development with a secret of this checkout. */
   readonly auth?: AuthOptions;
   /** How long configuration rows are kept in memory, and how many. */
   readonly cache?: CacheOptions;
   readonly dynamodb?: {
-    /** What table names begin with. Default `keelson`. */
+    /** The prefix of table names. Default `keelson`. */
     readonly prefix?: string;
-    /** An endpoint other than AWS's; `AWS_ENDPOINT_URL` says the same from outside. */
+    /** An endpoint other than AWS's; wins over `AWS_ENDPOINT_URL`. */
     readonly endpoint?: string;
   };
   readonly log?: {
     /** Default `debug` in development, otherwise `info`; `LOG_LEVEL` wins. */
     readonly level?: LogLevel;
-    /** Dotted paths to redact beside the names redacted always; `*` stands for any one name. */
+    /** Dotted paths to redact, beside the names that are always redacted; `*` stands for any one name. */
     readonly redact?: readonly string[];
-    /** An own Powertools Logger: its level, sampling and buffering decide. */
+    /** A Powertools Logger of yours: its level, sampling, buffering and formatter apply. */
     readonly powertools?: PowertoolsLogger;
   };
   /** Cross-origin requests from browsers. Default: none are allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
-  /** What every path begins with: `/api`. Default none. */
+  /** The prefix of every path: `/api`. Default: none. */
   readonly basePath?: string;
-  /** What becomes of a write that is sent again (specification 6.6). */
+  /** How retries of writes are deduplicated (specification 6.6). */
   readonly once?: {
-    /** How long a repeat waits for its twin in flight before it is 409, in milliseconds. Default 10,000. */
+    /** How long a concurrent duplicate waits for the first request before it is a 409, in milliseconds. Default 10,000. */
     readonly waitMs?: number;
-    /** Which ID of the client makes a write happen once, unless the write says otherwise. Default `either`. */
+    /** Which header of the client deduplicates, unless the write says otherwise. Default `either`. */
     readonly key?: OnceBy;
   };
   /** How long the phases of a container's shutdown may take (specification 3.1). */
@@ -72,17 +72,17 @@ export interface ServerOptions {
     /** How long everything may take, in milliseconds. Default 40,000. */
     readonly totalMs?: number;
   };
-  /** How the channels that every server has send. */
+  /** Options of the built-in channels. */
   readonly delivery?: DeliveryOptions;
   readonly messages?: {
     /**
-     * Whether events, jobs and deliveries prove that they come from this server: `require` refuses those that do not, and is
-     * what protects; `sign` signs and takes all, for the time before it; `off` does neither. Default `sign` where there is a
-     * key ring, else `off`.
+     * Whether events, jobs and deliveries prove that they come from this server. `require` refuses those that do not; only
+     * it protects. `sign` signs but accepts all, to prepare for `require`. `off` does neither. Default `sign` with a key
+     * ring, otherwise `off`.
      */
     readonly proof?: MessageProof;
   };
-  /** Default: `NODE_ENV` where it is exactly `development` or `test`, otherwise `production`. */
+  /** Default: `NODE_ENV` if it is exactly `development` or `test`, otherwise `production`. */
   readonly environment?: Environment;
 }
 

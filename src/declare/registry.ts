@@ -20,15 +20,15 @@ export interface Registry {
   readonly consumers: ReadonlyMap<string, ConsumerDeclaration>;
   /** By full name: `files.file.scan`. */
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
-  /** By name, without those that every server has. */
+  /** By name, without the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
-  /** What is wrong with the declarations themselves, names taken twice among it. */
+  /** What is wrong with the declarations themselves, including duplicate names. */
   readonly problems: readonly BootProblem[];
 }
 
 /**
- * Collects what features declare, for tools and for the validators. It does not validate:
- * `buildServer` does.
+ * Collects the declarations of features, for tools and for the validators. Only `buildServer`
+ * validates them.
  *
  * @example
  * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });

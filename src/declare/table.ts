@@ -16,7 +16,7 @@ export interface TableHandle {
   /**
    * The physical name: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`.
    *
-   * @throws Error outside of a request, where the server is not known.
+   * @throws Error outside of a request, because the name depends on the server.
    */
   readonly name: string;
 }

@@ -1,10 +1,10 @@
-/** One reason why a server cannot be built. */
+/** A reason why a server cannot be built. */
 export interface BootProblem {
   /** The feature that declares it; `""` for an option of the server. */
   readonly feature: string;
   /** The key, handler, route or option concerned. */
   readonly key: string;
-  /** The rule that is broken, in kebab case: `bounds-order`, `duplicate-handler`. */
+  /** The broken rule, in kebab case: `bounds-order`, `duplicate-handler`. */
   readonly rule: string;
   /** What is wrong, with which value. */
   readonly message: string;
@@ -13,7 +13,7 @@ export interface BootProblem {
 }
 
 /**
- * A server that cannot be built, with every problem found, not only the first
+ * Thrown if a server cannot be built. Lists every problem, not only the first
  * (specification 7, rule 4).
  */
 export class BootError extends Error {

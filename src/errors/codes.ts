@@ -1,6 +1,6 @@
 /**
- * The one table of error codes that keelson itself answers with, and the HTTP status of each
- * (specification 7). A `ConflictError` brings its own code and a `PipelineError` its own status.
+ * The error codes that keelson itself answers with, and the HTTP status of each
+ * (specification 7). A `ConflictError` has a code of its own, a `PipelineError` a status.
  */
 export const errorCodes = Object.freeze({
   malformed_request: 400,

@@ -1,10 +1,10 @@
 import { ConflictError } from "./errors.ts";
 
-/** A condition of an item in `ctx.commit` did not hold (409 `condition_failed`); nothing was written. */
+/** Thrown by `ctx.commit` if an item's condition fails (409 `condition_failed`). Nothing is written then. */
 export class CommitConditionError extends ConflictError {
-  /** Which of the items, counted from 0. */
+  /** The index of the item, from 0. */
   readonly index: number;
-  /** What DynamoDB says of it. */
+  /** DynamoDB's reason. */
   readonly reason: string;
 
   constructor(index: number, reason: string) {

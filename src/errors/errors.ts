@@ -1,16 +1,16 @@
 import { type ErrorCode, errorCodes } from "./codes.ts";
 
-/** One problem of an input, under the dotted path of the field (specification 2.7). */
+/** A problem of an input field; `field` is its dotted path (specification 2.7). */
 export interface FieldError {
   readonly field: string;
   readonly error: string;
 }
 
-/** What a typed error may carry beside its message. */
+/** Options of typed errors. */
 export interface ErrorDetails {
-  /** What led to this error; logged with its whole chain, never sent to a client. */
+  /** The error behind this one. Logged with its whole chain, never sent to a client. */
   readonly cause?: unknown;
-  /** Response headers that belong to the error, `retry-after` for example. */
+  /** Headers of the response, such as `retry-after`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -21,7 +21,7 @@ export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
  * An error with an HTTP status of its own, 400 to 599; the base of every typed error
  * (specification 7). Its message is sent to the client.
  *
- * @throws RangeError where the status is not a whole number from 400 to 599.
+ * @throws RangeError if the status is not a whole number from 400 to 599.
  * @example
  * throw new PipelineError("The archive is being rebuilt", 503);
  */
@@ -32,7 +32,7 @@ export class PipelineError extends Error {
   readonly code: string;
   /** The HTTP status. */
   readonly status: number;
-  /** Response headers that belong to the error. */
+  /** Headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(message: string, status: number, details: ErrorDetails & { readonly code?: string } = {}) {
@@ -54,8 +54,8 @@ export class PipelineError extends Error {
 }
 
 /**
- * Something that does not exist, or that the caller may not know of: 404 `not_found`,
- * message `<resource> <id> not found` (specification 7).
+ * 404 `not_found`, "<resource> <id> not found": something does not exist, or the caller may not
+ * know that it does (specification 7).
  *
  * @example
  * throw new NotFoundError("file", input.id);
@@ -68,7 +68,7 @@ export class NotFoundError extends PipelineError {
 }
 
 /**
- * The caller lacks a permission: 403 `access_denied` (specification 7).
+ * 403 `access_denied`: the caller lacks a permission (specification 7).
  *
  * @example
  * throw new AccessDeniedError("files.delete");
@@ -81,7 +81,7 @@ export class AccessDeniedError extends PipelineError {
 }
 
 /**
- * Input that does not hold: 422 `validation_error`, "Validation failed", with `fields`
+ * 422 `validation_error`, "Validation failed": the input is invalid; `fields` says where
  * (specification 7).
  *
  * @example
@@ -89,7 +89,7 @@ export class AccessDeniedError extends PipelineError {
  */
 export class ValidationError extends PipelineError {
   static override readonly name: string = "ValidationError";
-  /** The problems, one a field. */
+  /** The problems, one per field. */
   readonly fields: readonly FieldError[];
 
   constructor(fields: readonly FieldError[], details: ErrorDetails = {}) {
@@ -99,8 +99,7 @@ export class ValidationError extends PipelineError {
 }
 
 /**
- * The state of a resource forbids the request: 409, `error` is the given conflict code
- * (specification 7).
+ * 409 with a code of yours: the state of a resource forbids the request (specification 7).
  *
  * @example
  * throw new ConflictError("file_locked");
@@ -124,7 +123,7 @@ export class FrameworkError extends PipelineError {
   }
 }
 
-/** Whether `error` is a typed error, of this copy of the package or of another. */
+/** Tells whether `error` is a typed error, of this copy of the package or of another. */
 export function isTypedError(error: unknown): error is PipelineError {
   return typeof error === "object" && error !== null && (error as Partial<PipelineError>)[errorBrand] === true;
 }

@@ -2,8 +2,7 @@
 const brand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**
- * What a consumer, a job or a channel throws where trying again is of no use: its message goes to the dead-letter
- * queue at once.
+ * Throw it in a consumer, a job or a channel if a retry is pointless: the message goes to the dead-letter queue at once.
  *
  * @example
  * throw new PermanentError("the account is closed");

@@ -1,15 +1,15 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier, maxNameLength } from "../identity/claims.ts";
 
-/** Whose a message is, and what led to it: what every event and every job carries. */
+/** The tenant, user and cause of a message. Every event and every job carries them. */
 export interface Cause {
   /** The ID of the request, event or job that caused it (specification 2.8). */
   readonly causedBy: string;
-  /** The ID of the request that the whole chain began with (specification 6.3). */
+  /** The ID of the request that started the whole chain (specification 6.3). */
   readonly origRequestId: string;
-  /** The tenant of the cause; `undefined` where nobody was signed in. */
+  /** The tenant of the cause; `undefined` if the caller was anonymous. */
   readonly tenantId?: string | undefined;
-  /** The user of the cause; `undefined` where nobody was signed in. */
+  /** The user of the cause; `undefined` if the caller was anonymous. */
   readonly userId?: string | undefined;
 }
 

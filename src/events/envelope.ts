@@ -4,7 +4,7 @@ import { isEventType } from "./event-type.ts";
 import type { Proof } from "./proof.ts";
 import { wirePayload } from "./wire-payload.ts";
 
-/** A shared event (specification 2.8). */
+/** An event as it goes over the bus (specification 2.8). */
 export interface SharedEvent<Payload = unknown> extends Cause {
   readonly kind: "shared";
   /** `<entity>.<event name>` */

@@ -2,7 +2,7 @@ import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { isKeyName } from "../secrets/key-ring.ts";
 import type { Cause } from "./cause.ts";
 
-/** What is done about the proofs of messages. */
+/** How messages prove their origin. */
 export type MessageProof = "off" | "sign" | "require";
 
 /** What a server does about them, with a key ring or without, where its options say so or nothing. */

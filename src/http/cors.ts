@@ -1,10 +1,10 @@
-/** Which other origins browsers may call from. */
+/** Options for cross-origin requests of browsers. */
 export interface CorsOptions {
-  /** Origins such as `https://app.example.com`, or `"*"` for every one. */
+  /** Allowed origins such as `https://app.example.com`, or `"*"` for all. */
   readonly origins: readonly string[] | "*";
-  /** Whether browsers may send cookies along. Not together with `"*"`. Default `false`. */
+  /** Whether browsers may send cookies. Not with `"*"`. Default `false`. */
   readonly credentials?: boolean;
-  /** How long a browser may keep a preflight's answer, in seconds. Default 600. */
+  /** How long a browser may cache a preflight's answer, in seconds. Default 600. */
   readonly maxAgeSeconds?: number;
 }
 

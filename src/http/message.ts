@@ -53,5 +53,5 @@ export interface HttpResponse {
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 
-/** A kind of request body that a route takes. */
+/** The kind of request body that a route takes. */
 export type BodyKind = "json" | "form" | "text" | "bytes";

@@ -5,7 +5,7 @@ export interface ReplyCookie {
   readonly value: string;
   /** Default `true`. */
   readonly httpOnly?: boolean;
-  /** Default `true`, but `false` in development. */
+  /** Default `true`; in development `false`. */
   readonly secure?: boolean;
   /** Default `Lax`. */
   readonly sameSite?: "Strict" | "Lax" | "None";
@@ -15,7 +15,7 @@ export interface ReplyCookie {
   readonly path?: string;
 }
 
-/** What a reply says beside its body. */
+/** Options of {@link reply}. */
 export interface ReplyOptions {
   /** 200 to 599. Default 200, or 204 without a body. */
   readonly status?: number;
@@ -26,7 +26,7 @@ export interface ReplyOptions {
 
 const replyBrand = Symbol.for("keelson.reply");
 
-/** A handler's answer with a status, headers or cookies of its own. */
+/** A handler's answer with its own status, headers or cookies. */
 export interface Reply<Body> extends ReplyOptions {
   readonly body: Body;
   // Stays in the declaration files: without the brand any `{ body }` would pass as a reply there.
@@ -36,9 +36,9 @@ export interface Reply<Body> extends ReplyOptions {
 const known: readonly string[] = ["status", "headers", "cookies"] satisfies (keyof ReplyOptions)[];
 
 /**
- * Makes an answer with a status, headers or cookies of its own.
+ * Creates an answer with its own status, headers or cookies.
  *
- * @throws TypeError where an option is not what a response can carry, saying which and what to pass instead.
+ * @throws TypeError for an option that a response cannot carry; the message names it and what to pass instead.
  *
  * @example
  * return reply({ id }, { status: 201, headers: { location: `/files/${id}` } });

@@ -16,25 +16,25 @@ export interface AccessRule {
 }
 
 /**
- * The access rules (specification 2.1 and 5). `authenticated` and everything stricter asks for a
- * caller with both a user and a tenant.
+ * The access rules (specification 2.1 and 5). `authenticated` and every stricter rule require a
+ * caller with user and tenant.
  *
  * @example
  * const rule = access.anyOf(access.admin, access.roles("editor", "owner"));
  */
 export const access = Object.freeze({
-  /** Anybody, signed in or not. */
+  /** Allows everybody, signed in or not. */
   everyone: rule("everyone"),
-  /** Anybody who is signed in. */
+  /** Allows every signed-in caller. */
   authenticated: rule("authenticated"),
-  /** The roles `admin` and `systemAdmin`. */
+  /** Allows the roles `admin` and `systemAdmin`. */
   admin: rule("admin"),
-  /** The role `systemAdmin`. */
+  /** Allows the role `systemAdmin`. */
   systemAdmin: rule("systemAdmin"),
   /**
-   * Allows a caller that has at least one of the roles; names are compared whole and case counts.
+   * Allows a caller with at least one of the roles. Names are compared whole and case-sensitively.
    *
-   * @throws TypeError without names, or where one is not a non-empty string.
+   * @throws TypeError without names, or if one is not a non-empty string.
    */
   roles(...names: readonly string[]): AccessRule {
     if (names.length === 0) {
@@ -49,15 +49,15 @@ export const access = Object.freeze({
   /**
    * Allows a caller that at least one of the rules allows.
    *
-   * @throws TypeError without rules, or where one is not an access rule.
+   * @throws TypeError without rules, or if one is not an access rule.
    */
   anyOf(...rules: readonly AccessRule[]): AccessRule {
     return rule("anyOf", [], checked("anyOf", rules));
   },
   /**
-   * Allows a caller that each of the rules allows.
+   * Allows a caller that every one of the rules allows.
    *
-   * @throws TypeError without rules, or where one is not an access rule.
+   * @throws TypeError without rules, or if one is not an access rule.
    */
   allOf(...rules: readonly AccessRule[]): AccessRule {
     return rule("allOf", [], checked("allOf", rules));

@@ -1,6 +1,6 @@
 import type { BootProblem } from "../errors/boot.ts";
 
-/** The claims that make a `User`: plain names, never paths (`custom:tenantId` is one name). */
+/** The names of the claims that become `ctx.user`. A name is not a path: `custom:tenantId` is one name. */
 export interface ClaimNames {
   /** Default `sub`. */
   readonly user?: string;
@@ -10,15 +10,15 @@ export interface ClaimNames {
   readonly roles?: string;
 }
 
-/** How callers' tokens are verified: exactly one of `jwks` and `secret` (specification 5). */
+/** How tokens are verified: with either `jwks` or `secret` (specification 5). */
 export interface AuthOptions {
-  /** URL of a JSON Web Key Set; `https`, or `http` on this machine itself. Tokens are signed asymmetrically. */
+  /** URL of a JSON Web Key Set: `https`, or `http` on this machine. Tokens are signed asymmetrically. */
   readonly jwks?: string;
-  /** At least 32 bytes, shared with whoever issues tokens; they are signed with HS256. */
+  /** At least 32 bytes, shared with the issuer of the tokens. Tokens are signed with HS256. */
   readonly secret?: string;
-  /** The only accepted `iss`. Default: not checked; in production a key set needs it, or `audience`. */
+  /** The only accepted `iss`. Default: not checked; in production a key set needs `issuer` or `audience`. */
   readonly issuer?: string;
-  /** The accepted `aud`, any of them: whom a token was issued for. Default: not checked. */
+  /** The accepted `aud`, any of them. Default: not checked. */
   readonly audience?: string | readonly string[];
   /** Where a token says who the caller is. */
   readonly claims?: ClaimNames;

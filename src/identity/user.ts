@@ -1,4 +1,4 @@
-/** Who calls (specification 2.6): from a verified token, never from a header of the request. */
+/** The caller (specification 2.6), from a verified token or claims that the gateway verified. */
 export interface User {
   /** `undefined` for a caller that is not signed in. */
   readonly id: string | undefined;

@@ -4,25 +4,25 @@ import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
 
-/** What {@link requestScope} wraps. */
+/** Options of {@link requestScope}. */
 export interface RequestScopeOptions {
-  /** The handler's full name, `<feature>.<entity>.<operation>`: in its lines, and in its claims. */
+  /** The handler's full name, `<feature>.<entity>.<operation>`, for log lines and claims. */
   readonly handler: string;
-  /** Who may call it. Default: everyone, and a valid token says who it is. */
+  /** Who may call the handler. Default: everyone; a valid token identifies the caller. */
   readonly access?: AccessRule;
 }
 
-/** What a handler inside {@link requestScope} finds beside Lambda's own context. */
+/** What {@link requestScope} adds to the handler's Lambda context. */
 export interface LegacyContext {
   readonly keelson: PipelineContext;
 }
 
 /**
- * An execution mode for a Middy handler that exists already: its `ctx` is `context.keelson`, its request has an ID,
- * an ambient context and a logger, errors become the uniform response, and every response carries `X-Request-ID`, also
- * where a middleware answers early. Of an event that is not HTTP errors are logged and rethrown.
+ * Creates an execution mode for an existing Middy handler. `context.keelson` is its `ctx`, `currentContext()` works, and
+ * errors become the uniform response. Every response carries `X-Request-ID`, even if a middleware answers early. For an
+ * event that is not HTTP, errors are logged and rethrown.
  *
- * @throws Error where the name is not `<feature>.<entity>.<operation>`, or is one of the server's own handlers.
+ * @throws Error if the name is not `<feature>.<entity>.<operation>`, or is that of one of the server's handlers.
  * @example
  * export const legacy = middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) })
  *   .use(httpJsonBodyParser())

@@ -2,13 +2,13 @@ import type middy from "@middy/core";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 
-/** How a handler's repeats are known and answered. */
+/** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
-  /** Which ID of the client makes it happen once. Default: the server's `once.key`. */
+  /** Which header of the client deduplicates. Default: the server's `once.key`. */
   readonly once?: OnceBy;
-  /** `encrypted`: the stored answer is sealed with the key ring. */
+  /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
   readonly replay?: "encrypted";
-  /** Headers that a repeat gets too, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
+  /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
   readonly replayHeaders?: readonly string[];
 }
 
@@ -18,10 +18,10 @@ export type ClaimDescription = Pick<HandlerDeclaration, "once" | "replay" | "rep
 const described = Symbol.for("keelson.writeOnce");
 
 /**
- * A middleware that describes the claim of a handler that changes something: sent again, it gets its first
- * answer (specification 6.6). It is `requestScope` that claims, around all middlewares.
+ * Creates a middleware that deduplicates a handler: a retry gets the first answer (specification 6.6). The middleware only
+ * carries the options; `requestScope` claims the write, around all middlewares.
  *
- * @throws TypeError for options that are none. Without `requestScope` the first request fails before the handler runs.
+ * @throws TypeError for invalid options. Without `requestScope` the first request fails before the handler runs.
  * @example
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */

@@ -10,6 +10,6 @@ export interface Logger {
   warn(msg: string, data?: Record<string, unknown>): void;
   error(msg: string, data?: Record<string, unknown>): void;
   debug(msg: string, data?: Record<string, unknown>): void;
-  /** A logger whose lines carry `context` as well. */
+  /** Returns a logger that adds `context` to its records. */
   child(context: Record<string, unknown>): Logger;
 }

@@ -1,4 +1,4 @@
-/** Which IDs of a request make its write happen once. */
+/** Which header deduplicates a write: `either` is `Idempotency-Key` or `X-Request-ID`; `false` is none. */
 export type OnceBy = "either" | "idempotency-key" | false;
 
 /** Whether a value is an {@link OnceBy}. */

@@ -1,4 +1,4 @@
-/** Where a server runs: decides stack traces, development secrets, embedded adapters. */
+/** Where a server runs. Decides about stack traces, development secrets and embedded adapters. */
 export type Environment = "development" | "test" | "production";
 
 /** Variables of a process, as `process.env` has them. */

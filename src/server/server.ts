@@ -13,35 +13,35 @@ import type { Runtime } from "../run/runtime.ts";
 
 const internals = Symbol.for("keelson.server");
 
-/** A server: features and options, validated. It holds no connection; a host brings them. */
+/** A server: validated features and options. It has no connections; hosts open them. */
 export interface Server {
-  /** What the features declare. */
+  /** The declarations of the features. */
   readonly registry: Registry;
   /**
-   * Resolves once the server can take requests: the adapters are open and the overrides of SSM and the
-   * key ring are loaded. Hosts await it; tests and Lambda modules may, once there is a host.
+   * Resolves once the server can take requests: adapters are open, overrides from SSM and the key
+   * ring are loaded. Hosts await it; tests and Lambda modules may do so after creating a host.
    *
-   * @throws FrameworkError `config_unavailable` (503) where SSM cannot be read or holds what is not
-   * valid, and Error where the server names a path or a key ring of SSM and no host has been made for it.
+   * @throws FrameworkError `config_unavailable` (503) if SSM cannot be read or has invalid
+   * parameters; Error if the server uses SSM and no host has been created for it.
    */
   ready(): Promise<void>;
   /**
-   * The resolver with the app-boot overrides that are in force, those of SSM among them; `createConfigResolver` knows only
-   * those it is given (specification 2.2).
+   * The resolver with the app-boot overrides in force, including those from SSM (specification 2.2).
+   * `createConfigResolver` knows only the ones that it is given.
    *
-   * @throws Error, from its functions, before `ready()`: the overrides are not loaded yet.
+   * @throws Error, from its functions, before `ready()` has loaded the overrides.
    * @example
    * const { value, source } = await server.resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
    */
   readonly resolver: Pick<ConfigResolver, "getWithSource" | "override">;
   /**
-   * Names what to close at shutdown, in reverse order of registration.
+   * Registers a resource to close at shutdown, last registered first.
    *
    * @throws Error after a host has started.
    */
   onClose(name: string, close: Closer): void;
   /**
-   * Names a check that `/health/ready` runs.
+   * Registers a check that `/health/ready` runs.
    *
    * @throws Error after a host has started.
    */
@@ -63,8 +63,8 @@ export interface ServerInternals extends DeclaredServer {
 }
 
 /**
- * Builds a server from features and options. It is synchronous, does no I/O, and captures no
- * adapter: hosts bind them at first use.
+ * Builds a server from features and options. It is synchronous and does no I/O: hosts open
+ * connections at first use.
  *
  * @throws BootError with every problem of features, keys, routes and options (specification 7.4).
  * @example

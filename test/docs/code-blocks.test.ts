@@ -68,7 +68,7 @@ test("every sh line is a command that is there", () => {
 });
 
 test("every mermaid block is of a kind that is checked", () => {
-  const known = /^(?:flowchart (?:LR|TB)|sequenceDiagram)\n/;
+  const known = /^(?:flowchart (?:LR|TB)|sequenceDiagram|stateDiagram-v2)\n/;
 
   expect(inLanguage("mermaid").flatMap((block) => (known.test(block.code) ? [] : [placeOf(block)]))).toEqual([]);
 });

@@ -9,9 +9,9 @@ import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 export type AppOverrides = Readonly<Record<string, unknown>>;
 
 /**
- * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4):
- * unknown keys, values of another type, numbers out of bounds, options that do not exist, and
- * computed keys. An encrypted key may be overridden; its value is never shown.
+ * Checks app-boot overrides against the declared keys (specification 2.2 and 4.1, rule 4).
+ * Rejects unknown keys, values of the wrong type, numbers out of bounds, unknown options and
+ * computed keys. An encrypted key may be overridden; messages never show its value.
  *
  * @throws BootError with every problem.
  * @example

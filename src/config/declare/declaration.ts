@@ -17,16 +17,16 @@ export type ValueOf<Type extends ConfigType, Option extends string> = Type exten
       ? Option
       : string;
 
-/** The range a number is kept in, both ends included. */
+/** The range of a number, both ends inclusive. */
 export interface Bounds {
   readonly min: number;
   readonly max: number;
 }
 
-/** The `ctx` that a `computed` function gets: the one of the request that reads the key. */
+/** The `ctx` of a `computed` function: that of the request that reads the key. */
 export type ComputedContext = PipelineContext;
 
-/** A key's declaration as the framework uses it: a handle's `definition`. */
+/** A key's declaration, as a handle carries it in `definition`. */
 export interface ConfigKeyDefinition {
   readonly scope: ConfigScope;
   readonly type: ConfigType;
@@ -48,7 +48,7 @@ export interface ConfigKeyDefinition {
 /** The type of a key's values, carried by declarations and handles; it does not exist at run time. */
 declare const valueType: unique symbol;
 
-/** A key as one of the three factories declares it, for `r.config({ keys })`. */
+/** A key, as the three factories declare it for `r.config({ keys })`. */
 export interface KeyDeclaration<Value> {
   readonly definition: ConfigKeyDefinition;
   readonly [valueType]?: () => Value;
@@ -62,7 +62,7 @@ export interface ConfigKeyHandle<Value> {
   readonly [valueType]?: () => Value;
 }
 
-/** Who may read and write a key: under `access`, or directly, not both. */
+/** Who may read and write a key: either under `access` or directly. */
 type AccessOptions =
   | {
       readonly access?: { readonly read?: AccessRule; readonly write?: AccessRule };
@@ -89,8 +89,8 @@ type SecrecyOptions =
   | { readonly encrypted: boolean; readonly computed?: never; readonly allowPerRequest?: false };
 
 /**
- * The options of a key (specification 2.1). `default` and what `computed` returns have the
- * key's type; without either the value may be `undefined`. `read` defaults to
+ * The options of a key (specification 2.1). `default` and the result of `computed` have the
+ * key's type; without both the value may be `undefined`. `read` defaults to
  * `access.authenticated`, `write` to `access.systemAdmin`, `access.admin` or
  * `access.authenticated` (the user themself) for a system, tenant or user key;
  * `allowPerRequest` and `encrypted` default to `false`.
@@ -98,15 +98,15 @@ type SecrecyOptions =
 export type KeyOptions<Type extends ConfigType, Option extends string, Default, Computed> = AccessOptions &
   TypeOptions<Type, Option> &
   SecrecyOptions & {
-    /** The value where no level has one. */
+    /** The value if no level has one. */
     readonly default?: Default;
     /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
     readonly options?: readonly Option[];
-    /** Derives the value where no row is stored; `undefined` leaves it to the default. */
+    /** Derives the value if no row is stored. If it returns `undefined`, the default counts. */
     readonly computed?: (ctx: ComputedContext) => Computed | Promise<Computed>;
   };
 
-/** What a read of the key gives: `undefined` is possible only without both `default` and `computed`. */
+/** The type of a read: it includes `undefined` only without `default` and `computed`. */
 export type DeclaredValue<Type extends ConfigType, Option extends string, Default, Computed> =
   | ValueOf<Type, Option>
   | ([Default] extends [never] ? ([Computed] extends [never] ? undefined : never) : never);
@@ -114,8 +114,8 @@ export type DeclaredValue<Type extends ConfigType, Option extends string, Defaul
 // The three signatures are written out, so that each shows its own documentation and types where it is used.
 
 /**
- * Declares a key that the operations team sets for all tenants at once (specification 2.1).
- * Never throws: `buildServer` reports what is wrong with a declaration.
+ * Declares a key that operators set for all tenants at once (specification 2.1). Never throws:
+ * `buildServer` reports invalid declarations.
  *
  * @example
  * r.config({ keys: { maintenanceMode: createSystemConfig("boolean", { default: false }) } });
@@ -133,9 +133,8 @@ export function createSystemConfig<
 }
 
 /**
- * Declares a key that a tenant's administrator sets (specification 2.1). When in doubt about
- * the level of a variable, use this one. Never throws: `buildServer` reports what is wrong
- * with a declaration.
+ * Declares a key that a tenant's administrator sets (specification 2.1). If in doubt about a
+ * variable's level, use this one. Never throws: `buildServer` reports invalid declarations.
  *
  * @example
  * r.config({
@@ -156,7 +155,7 @@ export function createTenantConfig<
 
 /**
  * Declares a key that the end user sets: a personal preference, never a business limit
- * (specification 2.1). Never throws: `buildServer` reports what is wrong with a declaration.
+ * (specification 2.1). Never throws: `buildServer` reports invalid declarations.
  *
  * @example
  * r.config({

@@ -45,8 +45,8 @@ export function configKeyProblems(key: RegisteredConfigKey): BootProblem[] {
 }
 
 /**
- * Checks the bounds of every key (specification 2.2): bounds on a key that is no number,
- * bounds that are no range, a default outside of them.
+ * Checks the bounds of every key (specification 2.2). Rejects bounds on a key that is not a
+ * number, bounds that are not a range, and a default out of bounds.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -55,8 +55,8 @@ export function validateConfigKeyBounds(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the computed keys (specification 2.2): `computed` that is no function, or together
- * with `encrypted`.
+ * Checks the computed keys (specification 2.2). Rejects a `computed` that is not a function,
+ * and one on an encrypted key.
  *
  * @throws BootError with the problems of all keys.
  */
@@ -65,8 +65,8 @@ export function validateConfigKeyComputed(registry: ConfigKeyRegistry): void {
 }
 
 /**
- * Checks the keys that a request may override (specification 2.2): never a text or a secret,
- * and a number only within bounds.
+ * Checks the keys that a request may override (specification 2.2). Rejects text and encrypted
+ * keys, and numbers without bounds.
  *
  * @throws BootError with the problems of all keys.
  */

@@ -2,7 +2,7 @@ import type { CommitItem } from "../../context/pipeline-context.ts";
 import type { Sealed } from "../../secrets/sealed.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 
-/** What a checked write did. */
+/** The kind of a checked write. */
 export type WriteAction = "set" | "reset" | "undo";
 
 /** A row as one write left it. */

@@ -12,18 +12,18 @@ export interface ConfigLevel {
   readonly isSet: boolean;
   /** Whether this level supplies the key's value. */
   readonly active: boolean;
-  /** As it is stored; absent for a secret, and for a computed key that was not asked. */
+  /** The stored value; absent for a secret, and if the computed function was not called. */
   readonly value?: unknown;
-  /** Of a row, its tombstone too; absent where none was ever written. */
+  /** The version of a row or tombstone; absent if none was ever written. */
   readonly version?: number;
   /** ISO 8601. */
   readonly updatedAt?: string;
-  /** Of a system row for those alone who may write it, as is `reason`. */
+  /** Of a system row, only callers who may write it see this and `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
   /** ISO 8601. */
   readonly expiresAt?: string;
-  /** Why the value does not count, or not as it is. */
+  /** Why the value is skipped or adjusted. */
   readonly note?: string;
 }
 

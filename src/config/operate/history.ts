@@ -7,7 +7,7 @@ import type { ConfigTarget } from "./target.ts";
 export interface ConfigHistoryOptions extends ConfigTarget {
   /** Only versions below this one: the `next` of the page before. */
   readonly before?: number | undefined;
-  /** At most so many entries, 1 to 100. Default 50. */
+  /** The maximum number of entries, 1 to 100. Default 50. */
   readonly limit?: number | undefined;
 }
 
@@ -15,11 +15,11 @@ export interface ConfigHistoryOptions extends ConfigTarget {
 export interface ConfigHistoryItem {
   readonly version: number;
   readonly action: WriteAction;
-  /** Absent for a secret, and where the row was reset. */
+  /** Absent for a secret, and if the row was reset. */
   readonly value?: unknown;
   /** ISO 8601. */
   readonly updatedAt?: string;
-  /** Of a system row for those alone who may write it, as is `reason`. */
+  /** Of a system row, only callers who may write it see this and `reason`. */
   readonly updatedBy?: string;
   readonly reason?: string;
 }
@@ -27,16 +27,16 @@ export interface ConfigHistoryItem {
 /** A page of a row's history, the newest entry first. */
 export interface ConfigHistoryPage {
   readonly items: readonly ConfigHistoryItem[];
-  /** Where there are more: `before` of the next page. */
+  /** `before` of the next page; absent on the last one. */
   readonly next?: number;
 }
 
 /**
- * Lists what checked writes have done to a key's row at one level, the newest first.
+ * Lists the checked writes to a key's row at one level, newest first.
  *
- * @throws NotFoundError where the caller may not read the key; AccessDeniedError for another
- * tenant or user without `access.systemAdmin`; ValidationError with the fields that do not
- * hold; FrameworkError `config_unavailable` where the store fails.
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another
+ * tenant or user without `access.systemAdmin`; ValidationError with the invalid fields;
+ * FrameworkError `config_unavailable` if the store fails.
  * @example
  * const { items } = await configHistory(ctx, config.maxUploadSizeMb, { limit: 10 });
  */

@@ -9,12 +9,12 @@ export interface ConfigItem {
   readonly key: string;
   readonly type: ConfigType;
   readonly scope: ConfigScope;
-  /** Absent for a secret, and where no level has one. */
+  /** Absent for a secret, and if no level has a value. */
   readonly value?: unknown;
   readonly source: ConfigSource;
-  /** Of a secret: whether there is one. */
+  /** For an encrypted key: whether a secret is set. */
   readonly isSet?: boolean;
-  /** Of the row that supplies the value. */
+  /** The version of the row that supplies the value. */
   readonly version?: number;
 }
 
@@ -23,13 +23,13 @@ export interface ConfigExplanation extends ConfigItem {
   /** In the order of the cascade. */
   readonly levels: readonly ConfigLevel[];
   readonly declaration: DeclarationView;
-  /** How long ago the cache has fetched the key's rows, in milliseconds; absent where it has not. */
+  /** How long ago the cache fetched the key's rows, in milliseconds; absent if it has none. */
   readonly cacheAgeMs?: number;
 }
 
 /**
  * Explains where a key's value comes from: every level with its value, who set it, when and
- * why, and which one counts. Reads consistently, past the cache.
+ * why, and which level wins. Reads consistently and bypasses the cache.
  *
  * @throws as {@link configHistory}.
  * @example

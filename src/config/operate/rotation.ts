@@ -4,41 +4,41 @@ import type { Logger } from "../../log/logger.ts";
 import type { SealedRow } from "./config-store.ts";
 import { available, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
 
-/** How far a rotation has come. */
+/** The progress of a rotation. */
 export interface RotationProgress {
-  /** The key of the ring that everything is sealed with. */
+  /** The name of the active key, which encrypts. */
   readonly activeKey: string;
-  /** Items of the table that were looked at. */
+  /** The number of table items read so far. */
   readonly scanned: number;
-  /** Rows that were sealed anew. */
+  /** The number of re-encrypted rows. */
   readonly resealed: number;
-  /** Rows that somebody wrote meanwhile; the next run looks at them again. */
+  /** The number of rows that somebody else wrote meanwhile; run again for them. */
   readonly overtaken: number;
-  /** Rows that do not open with any key of the ring; each is logged as `config.secret_locked`. */
+  /** The number of rows that no key of the ring decrypts; each is logged as `config.secret_locked`. */
   readonly locked: number;
-  /** Where to go on with `from`; absent once the whole table was looked at. */
+  /** The `from` of the next run; absent at the end of the table. */
   readonly next?: string;
 }
 
 /** Options of {@link rotateConfigKeys}. */
 export interface RotationOptions {
-  /** `next` of an earlier progress: goes on there. Default: the whole table. */
+  /** Continues an earlier run: its `next`. Default: the whole table. */
   readonly from?: string | undefined;
-  /** Told after each page of the table; what it throws ends the run, and nothing is lost. */
+  /** Called after each page of the table. If it throws, the run ends and nothing is lost. */
   readonly onProgress?: ((progress: RotationProgress) => void | Promise<void>) | undefined;
 }
 
 /**
- * Seals every stored secret of all tenants with the active key of the ring, and for the version of its row where
- * `keyRing.bindVersion` says so. It may be interrupted and started again at any time: what is sealed so already is
- * left alone, each row is replaced only where nobody has written it meanwhile, and every row can be read all the while.
- * The values, their versions and their history stay as they are.
+ * Re-encrypts every stored secret of all tenants with the active key of the ring, and binds it to the version of its
+ * row if `keyRing.bindVersion` is on. You may interrupt it and start it again at any time: it skips rows that are done,
+ * replaces a row only if nobody has written it meanwhile, and every row stays readable. Values, versions and history do
+ * not change.
  *
- * An earlier key of the ring is not used any more once a whole run has come back with `resealed`,
- * `overtaken` and `locked` at 0, 10 seconds or more after the active key was changed.
+ * An earlier key is no longer in use once a whole run, started at least 10 seconds after the active key changed,
+ * returns 0 for `resealed`, `overtaken` and `locked`.
  *
- * @throws AccessDeniedError without `access.systemAdmin`; ValidationError for a `from` that is none;
- * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` where the store or the key ring fails.
+ * @throws AccessDeniedError without `access.systemAdmin`; ValidationError for an invalid `from`;
+ * PipelineError 501 `no_key_ring`; FrameworkError `config_unavailable` if the store or the key ring fails.
  * @example
  * const { resealed, locked } = await rotateConfigKeys(ctx, {
  *   onProgress: ({ scanned, resealed }) => console.log(`${scanned} items, ${resealed} sealed anew`),

@@ -6,7 +6,7 @@ import type { ChangeOptions } from "./written-row.ts";
 
 /** Options of {@link setConfig}. */
 export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
-  /** From when on the value no longer counts: ISO 8601 with its zone, in the future. Default: never. */
+  /** When the value expires: ISO 8601 with a time zone, in the future. Default: never. */
   readonly expiresAt?: string | undefined;
 }
 
@@ -15,30 +15,29 @@ export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
 
 /** Options of {@link undoConfig}. */
 export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
-  /** The version to go back to; 0 is before the first. Default: the one before the current. */
+  /** The version to go back to; 0 is the state before the first. Default: the previous version. */
   readonly version?: number | undefined;
 }
 
-/** What a checked write has come to. */
+/** The outcome of a checked write. */
 export interface ConfigWriteResult {
   readonly key: string;
-  /** The value that now counts for the target; absent for a secret, and where no level has one. */
+  /** The value that the target now reads; absent for a secret, and if no level has one. */
   readonly value?: unknown;
   readonly source: ConfigSource;
-  /** The version of the row that was written; absent where there is none. */
+  /** The version of the written row; absent if there is no row. */
   readonly version?: number;
 }
 
 /**
- * Sets a key's value at one level, checked: type, options, bounds (at every level), size, level
- * and role (specification 4.1, rule 4). The row and its entry in the history are written
- * together. Once it returns, this process reads the new value.
+ * Sets a key's value at one level. Checks type, options, bounds (at every level), size, level
+ * and role (specification 4.1, rule 4). Writes the row and its history entry in one
+ * transaction; from then on this process reads the new value.
  *
- * @throws NotFoundError where the caller may not read the key; AccessDeniedError where they may
- * not write it; ValidationError with the fields that do not hold; ConflictError
- * `version_conflict` for another version than `expectedVersion`; PipelineError 501
- * `no_key_ring` for an encrypted key, where no key ring is configured; FrameworkError `config_unavailable`
- * where the store fails.
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may
+ * not write it; ValidationError with the invalid fields; ConflictError `version_conflict` if
+ * the row's version is not `expectedVersion`; PipelineError 501 `no_key_ring` for an encrypted
+ * key without a configured key ring; FrameworkError `config_unavailable` if the store fails.
  * @example
  * await setConfig(ctx, config.maxUploadSizeMb, 50, { reason: "larger scans", expectedVersion: 3 });
  */
@@ -53,8 +52,8 @@ export async function setConfig<Value>(
 }
 
 /**
- * Takes a key's value at one level away, so that the next level decides. The row becomes a
- * tombstone that keeps the version. Without effect where no value is stored.
+ * Removes a key's value at one level, so that the next level decides. The row becomes a
+ * tombstone that keeps the version. No effect if no value is stored.
  *
  * @throws as {@link setConfig}.
  * @example
@@ -70,10 +69,10 @@ export async function resetConfig(
 }
 
 /**
- * Brings back what an earlier version of a row held, under a new version; an undo is itself
- * undone by another. The value has to be one that could be set now.
+ * Restores an earlier version of a row, as a new version; another undo reverts it. The value
+ * has to be valid now.
  *
- * @throws NotFoundError for a version that the history does not have; otherwise as {@link setConfig}.
+ * @throws NotFoundError if the history does not have the version; otherwise as {@link setConfig}.
  * @example
  * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
  */

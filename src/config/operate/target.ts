@@ -5,13 +5,13 @@ import type { User } from "../../identity/user.ts";
 import type { ConfigKeyDefinition, ConfigScope } from "../declare/declaration.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
-/** Whose rows an operation of the operators is about. */
+/** Which rows an operator reads or writes. */
 export interface ConfigTarget {
   /** The level. Default: the key's own scope. */
   readonly scope?: ConfigScope | undefined;
-  /** Another tenant than the caller's, for `access.systemAdmin`. Default: the caller's. */
+  /** Another tenant, for callers with `access.systemAdmin`. Default: the caller's. */
   readonly tenantId?: string | undefined;
-  /** Another user than the caller, for `access.systemAdmin`. Default: the caller, in their own tenant. */
+  /** Another user, for callers with `access.systemAdmin`. Default: the caller, in their own tenant. */
   readonly userId?: string | undefined;
 }
 

@@ -16,20 +16,20 @@ export type ClampData = {
 
 /** Options of {@link resolveConfigOrParam}. */
 export interface ParameterOptions {
-  /** Called when a number from the parameter was outside of the bounds. Default: nothing is called. */
+  /** Called if the parameter is a number out of bounds. Default: none. */
   readonly onClamp?: (data: ClampData) => void;
 }
 
 /**
  * Resolves a key that the request may override (specification 2.4). A number is parsed and
- * clamped into the bounds; `"true"` and `"1"` are true, any other text is false; a select
- * takes one of its options. What is absent (`undefined`, `null`; for numbers and selects also
- * blank), no finite decimal number, or no option leaves it to the configured value. A number
- * is always returned inside the bounds, whatever level gave it. A parameter may exceed the
- * tenant's value, up to `bounds.max`.
+ * clamped to the bounds; `"true"` and `"1"` are true, any other string is false; a select
+ * takes one of its options. The configured value counts if the parameter is absent
+ * (`undefined`, `null`; for numbers and selects also blank), not a finite decimal number, or
+ * not an option. The returned number is always within the bounds, whatever level supplied it.
+ * A parameter may exceed the tenant's value, up to `bounds.max`.
  *
- * @throws Error where there is a parameter and the key does not allow one, which is a mistake
- * in the code; and whatever `ctx.config` throws.
+ * @throws Error if there is a parameter but the key does not allow one, which is a bug in the
+ * handler; and whatever `ctx.config` throws.
  * @example
  * const seconds = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, input.expiresSeconds, {
  *   onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),

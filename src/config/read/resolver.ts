@@ -37,20 +37,20 @@ export interface ConfigDatabase {
 /** Resolves configuration keys to values (specification 4.1). */
 export interface ConfigResolver {
   /**
-   * Reads a key for the caller of `session`, as `ctx.config` does: at once where nothing has
-   * to be waited for, otherwise as a promise.
+   * Reads a key for the caller of `session`, as `ctx.config` does: synchronously if there is
+   * nothing to wait for, otherwise as a promise.
    *
-   * @param from - the computed key whose function reads, where it is one.
-   * @throws FrameworkError `config_unavailable` (503) where the rows cannot be read, and
+   * @param from - the computed key whose function does the reading, if any.
+   * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read, and
    * whatever the key's `computed` function throws.
    */
   resolve(session: ConfigSession, id: string, definition: ConfigKeyDefinition, from?: ComputedNode): Resolved | Promise<Resolved>;
   /**
-   * Reads a key for any caller and tells which level supplied the value (specification 2.2).
+   * Reads a key for any tenant and user, and returns which level supplied the value (specification 2.2).
    * For support and debugging, not for handlers under load.
    *
    * @param db - a `ctx.db`.
-   * @throws TypeError where `db` is not a `ctx.db`; otherwise like `resolve`.
+   * @throws TypeError if `db` is not a `ctx.db`; otherwise as `resolve`.
    * @example
    * const { value, source } = await resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
    */
@@ -69,8 +69,8 @@ export interface ConfigResolver {
 const rememberedMisfits = 10_000;
 
 /**
- * Creates a resolver (specification 2.2). `appOverrides` are expected to have passed
- * `validateAppOverrides`; the default is none.
+ * Creates a resolver (specification 2.2). Check `appOverrides` with `validateAppOverrides`
+ * first. Default: none.
  *
  * @example
  * const resolver = createConfigResolver({ appOverrides: { "files:config:max-upload-size-mb": 50 } });
