@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { PipelineError } from "../errors/errors.ts";
-import { emptyHeaders, type HeaderMap } from "../http/header-map.ts";
+import { emptyHeaders, type HeaderMap } from "../http/headers.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { HeldBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest } from "./connections.ts";

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import type { PipelineError } from "../errors/errors.ts";
-import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
+import { addHeader, emptyHeaders, type HeaderMap } from "../http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { serve } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";

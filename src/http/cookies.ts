@@ -1,5 +1,19 @@
 import { quoted } from "../errors/quoted.ts";
-import type { ReplyCookie } from "./reply.ts";
+
+/** A cookie that a reply sets. */
+export interface ReplyCookie {
+  readonly value: string;
+  /** Default `true`. */
+  readonly httpOnly?: boolean;
+  /** Default `true`; in development `false`. */
+  readonly secure?: boolean;
+  /** Default `Lax`. */
+  readonly sameSite?: "Strict" | "Lax" | "None";
+  /** Default: the cookie lasts as long as the browser's session. */
+  readonly maxAgeSeconds?: number;
+  /** Default `/`. */
+  readonly path?: string;
+}
 
 const maxCookies = 100;
 

@@ -1,19 +1,5 @@
+import type { ReplyCookie } from "./cookies.ts";
 import { assertReplyOptions } from "./reply-options.ts";
-
-/** A cookie that a reply sets. */
-export interface ReplyCookie {
-  readonly value: string;
-  /** Default `true`. */
-  readonly httpOnly?: boolean;
-  /** Default `true`; in development `false`. */
-  readonly secure?: boolean;
-  /** Default `Lax`. */
-  readonly sameSite?: "Strict" | "Lax" | "None";
-  /** Default: the cookie lasts as long as the browser's session. */
-  readonly maxAgeSeconds?: number;
-  /** Default `/`. */
-  readonly path?: string;
-}
 
 /** Options of {@link reply}. */
 export interface ReplyOptions {

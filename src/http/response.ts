@@ -1,6 +1,6 @@
 import { serializeCookie } from "./cookies.ts";
 import type { HttpResponse } from "./message.ts";
-import { isReply, type ReplyOptions } from "./reply.ts";
+import { isReply, type Reply } from "./reply.ts";
 import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
 
 /** What a response depends on beside the handler's result. */
@@ -23,22 +23,30 @@ const bodiless = [204, 205, 304];
  * @throws TypeError for a result that no response can be made of, saying which and what to do.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
-  const { body: returned, status: given, headers: extra, cookies } = isReply(result) ? result : wrapped(result);
-  const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
-  const status = given ?? (body === undefined ? 204 : 200);
-  // A reply was held against this when it was made; it may be of another copy of the package, or changed since.
-  assertStatus(status);
-  const headers = checkedHeaders(extra);
+  return isReply(result) ? replied(result, facts) : respond(result, undefined, {}, noCookies, facts);
+}
+
+/** A reply was held against this when it was made; it may be of another copy of the package, or changed since. */
+function replied({ body, status, headers, cookies }: Reply<unknown>, facts: ResponseFacts): HttpResponse {
+  if (status !== undefined) assertStatus(status);
   const set =
     cookies === undefined ? noCookies : cookiesOf(cookies).map(([name, cookie]) => serializeCookie(name, cookie, facts));
+  return respond(body, status, checkedHeaders(headers), set, facts);
+}
+
+function respond(
+  returned: unknown,
+  given: number | undefined,
+  headers: Record<string, string>,
+  set: readonly string[],
+  facts: ResponseFacts,
+): HttpResponse {
+  const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
+  const status = given ?? (body === undefined ? 204 : 200);
   if (body === undefined || bodiless.includes(status)) return { status, headers, cookies: set, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
   if (!isWebStream(content)) headers["content-length"] = String(Buffer.byteLength(content));
   return { status, headers, cookies: set, body: facts.head ? discard(content) : content };
-}
-
-function wrapped(body: unknown): ReplyOptions & { readonly body: unknown } {
-  return { body };
 }
 
 /** A stream that nobody will read is cancelled, so that what stands behind it is let go. */

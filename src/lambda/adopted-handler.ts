@@ -1,4 +1,4 @@
-import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
+import { refusalOfHeaders } from "../http/headers.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";

@@ -19,6 +19,24 @@ export interface HttpCodec<Event, Result> {
   write(answer: LambdaAnswer, event: Event): Result;
 }
 
+/**
+ * Whether an event has all that a request has, and is none: an API Gateway that asks a Lambda authorizer, whose answer is a
+ * policy, or a message of a WebSocket, which some tools give a method.
+ */
+export function isNoRequest(event: { readonly requestContext: object }): boolean {
+  return asksAuthorizer(event) || isOfSocket(event.requestContext);
+}
+
+/** Whether an event asks a Lambda authorizer. */
+export function asksAuthorizer(event: object): boolean {
+  return "methodArn" in event || "routeArn" in event;
+}
+
+/** Whether an event is a message of a WebSocket, by its request context. */
+export function isOfSocket(requestContext: unknown): boolean {
+  return typeof (requestContext as { readonly connectionId?: unknown } | null | undefined)?.connectionId === "string";
+}
+
 /** What a request has beside its event. */
 export interface EventScope {
   readonly signal: AbortSignal | undefined;

@@ -9,7 +9,7 @@ export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 
 /** Processes the messages of one invocation: those of an ordered queue in their order. */
 export async function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
-  runtime.log.refreshSampling();
+  if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   const adapters = await runtime.adapters();
   const messaging = await adapters.messaging();

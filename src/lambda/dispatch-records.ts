@@ -24,7 +24,7 @@ export async function dispatchRecords(
   event: DynamoDBStreamEvent,
   context: TimedContext,
 ): Promise<DynamoDBBatchResponse> {
-  runtime.log.refreshSampling();
+  if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   if (!Array.isArray(event?.Records)) {
     throw new TypeError("lambdaStream: the event is not of a DynamoDB stream; check the function's trigger");

@@ -116,7 +116,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
       // One promise that the run settles or its deadline: a race of two would take three more.
       new Promise((resolve, reject) => {
-        runtime.log.refreshSampling();
+        if (runtime.log.isSampling) runtime.log.refreshSampling();
         const nowMs = runtime.clock.now();
         const deadline = deadlines.of(context, nowMs);
         const deadlineMs = deadline === undefined ? undefined : nowMs + deadline.leftMs;

@@ -1,4 +1,4 @@
-import { addHeader, emptyHeaders, type HeaderMap } from "../http/header-map.ts";
+import { addHeader, emptyHeaders, type HeaderMap } from "../http/headers.ts";
 import { jsonValue } from "./json-value.ts";
 
 /** Headers of an event or a result: one value a name, or several. */

@@ -1,8 +1,7 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
-import { emptyHeaders } from "../http/header-map.ts";
+import { emptyHeaders } from "../http/headers.ts";
 import type { GatewayClaims } from "../identity/claims.ts";
-import { bodyReader, claimsBy, encodedPath, type HttpCodec, isPlainPath, textOf, withoutStage } from "./codec.ts";
-import { isNoRequest } from "./other-event.ts";
+import { bodyReader, claimsBy, encodedPath, type HttpCodec, isNoRequest, isPlainPath, textOf, withoutStage } from "./codec.ts";
 
 /** The Lambda event of an HTTP API (payload format 2.0) or of a function URL. */
 export type HttpApiEvent = APIGatewayProxyEventV2;

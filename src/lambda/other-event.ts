@@ -1,14 +1,4 @@
-/**
- * Whether an event has all that a request has, and is none: an API Gateway that asks a Lambda authorizer, whose answer is a
- * policy, or a message of a WebSocket, which some tools give a method.
- */
-export function isNoRequest(event: { readonly requestContext: object }): boolean {
-  return asksAuthorizer(event) || isOfSocket(event.requestContext);
-}
-
-function asksAuthorizer(event: object): boolean {
-  return "methodArn" in event || "routeArn" in event;
-}
+import { asksAuthorizer, isOfSocket } from "./codec.ts";
 
 /** Names the kind of an event that is none of HTTP, for whoever has to find the trigger. Never throws. */
 export function kindOf(event: unknown): string {
@@ -25,10 +15,6 @@ export function kindOf(event: unknown): string {
   if ("cf" in record) return "of CloudFront (Lambda@Edge)";
   const source = record["eventSource"] ?? record["EventSource"];
   return typeof source === "string" && /^aws:[a-z0-9]{1,30}$/.test(source) ? `records of ${source}` : "of an unknown kind";
-}
-
-function isOfSocket(requestContext: unknown): boolean {
-  return isObject(requestContext) && typeof requestContext["connectionId"] === "string";
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,8 +1,7 @@
 import type { APIGatewayProxyEvent, APIGatewayProxyResult } from "aws-lambda";
 import type { GatewayClaims } from "../identity/claims.ts";
-import { bodyReader, claimsBy, encodedPath, type HttpCodec, withoutStage } from "./codec.ts";
+import { bodyReader, claimsBy, encodedPath, type HttpCodec, isNoRequest, withoutStage } from "./codec.ts";
 import { eventHeaders } from "./headers.ts";
-import { isNoRequest } from "./other-event.ts";
 import { joinQuery } from "./query.ts";
 
 /** The Lambda event of a REST API, or of an HTTP API with payload format 1.0. */

@@ -65,6 +65,7 @@ afterEach(() => {
 });
 
 test.each(kinds)("each invocation of %s decides once whether it is sampled", async (_name, make, given) => {
+  vi.stubEnv("POWERTOOLS_LOGGER_SAMPLE_RATE", "0.5");
   const server = buildServer({ features: [chatty] });
   const invoke = make(server) as Invoke;
   const invoked = async () => invoke(structuredClone(given), {});

@@ -16,7 +16,7 @@ export function lambdaSweep(server: Server): () => Promise<Swept> {
   const begin = prepareLambda(server, () => import("./create-runtime.ts"));
   return async () => {
     const { runtime } = await begin();
-    runtime.log.refreshSampling();
+    if (runtime.log.isSampling) runtime.log.refreshSampling();
     return (await runtime.runs()).outbox.sweep({ graceMs });
   };
 }

@@ -40,6 +40,8 @@ export interface LogThreshold {
   current(): number;
   /** Has Powertools decide anew whether this invocation is sampled. As in Powertools the first call does nothing. */
   refreshSampling(): void;
+  /** Whether that decides anything. */
+  readonly isSampling: boolean;
 }
 
 /** Prints a line of the logger's own. */

@@ -37,6 +37,7 @@ export function createPowertoolsThreshold({ env, initial, least, isPlatforms }: 
   const isSampling = [env, process.env].some((variables) => variables[sampleRateName] !== undefined);
   return {
     current: () => (isPerInvocation ? read() : known),
+    isSampling,
     refreshSampling: () => {
       if (!isSampling) return;
       try {

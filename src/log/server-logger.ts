@@ -41,6 +41,8 @@ export interface ServerLogger extends Logger {
    * as an invocation begins. As in Powertools the first call does nothing. An own Powertools Logger is left to its owner.
    */
   refreshSampling(): void;
+  /** Whether that decides anything. */
+  readonly isSampling: boolean;
 }
 
 /**
@@ -71,7 +73,8 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
     const threshold = createThreshold({ ...options, powertools: options.powertoolsThreshold }, (level, msg, data) =>
       printLine(level, outside, msg, data),
     );
-    return serverLogger(above(threshold.current, printLine), outside, threshold.refreshSampling);
+    const { isSampling, refreshSampling } = threshold;
+    return { ...loggerOf(above(threshold.current, printLine), outside), isSampling, refreshSampling };
   }
   if (options.write === undefined) {
     const { print, context } = createPowertoolsPrint(powertools, rules.redaction, printLine);
@@ -84,8 +87,8 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   );
 }
 
-function serverLogger(print: Print, context: LogContext, refreshSampling: () => void = () => undefined): ServerLogger {
-  return { ...loggerOf(print, context), refreshSampling };
+function serverLogger(print: Print, context: LogContext): ServerLogger {
+  return { ...loggerOf(print, context), isSampling: false, refreshSampling: () => undefined };
 }
 
 /** Functions, not methods: `onClamp: log.warn` works. */

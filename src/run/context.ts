@@ -5,12 +5,13 @@ import { type ComputedNode, type ComputedValues, createComputedValues } from "..
 import type { Decision, RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database, PipelineContext, RequestView } from "../context/pipeline-context.ts";
+import { validateInput } from "../http/input.ts";
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
+import { checkOutput } from "./check-output.ts";
 import type { Effects } from "./effects.ts";
-import { acceptInput, invoke } from "./invoke.ts";
 import type { Runtime } from "./runtime.ts";
 import type { RequestScope } from "./scope.ts";
 
@@ -221,7 +222,8 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
     );
   }
   const ctx = new Context(session, session.logFor(declaration.name), node);
-  const result = await invoke(declaration, ctx, await acceptInput(declaration, input), runtime.environment);
+  const accepted = await validateInput(declaration.input, input);
+  const result = await checkOutput(declaration, declaration.run(ctx, accepted), runtime.environment);
   // Safe: the query's own declaration promises this type; outside production it was checked.
   return (isReply(result) ? result.body : result) as never;
 }

@@ -1,12 +1,11 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
-import { refusalOfHeaders } from "../http/ambiguous-headers.ts";
 import { bodyTooLarge } from "../http/body.ts";
 import { corsHeaders, preflight } from "../http/cors.ts";
 import { errorResponse } from "../http/error-response.ts";
-import { readInput } from "../http/input.ts";
-import { bodyLimit } from "../http/limits.ts";
+import { refusalOfHeaders } from "../http/headers.ts";
+import { readInput, validateInput } from "../http/input.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import { isWebStream, toResponse } from "../http/response.ts";
@@ -17,8 +16,8 @@ import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { lazy } from "../process/lazy.ts";
+import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
-import { acceptInput, invoke } from "./invoke.ts";
 import type { Runtime } from "./runtime.ts";
 import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts";
 
@@ -59,7 +58,7 @@ export async function answer<Answer>(
   const refusal = request.refusal ?? refusalOfHeaders(request.headers);
   if (refusal !== undefined) return refuse(scope, request, refusal);
   const { runtime } = scope;
-  const { basePath = "", limits, cors } = runtime.server.options;
+  const { basePath = "", cors } = runtime.server.options;
   const match = routes.match(request.method, request.path, basePath);
   switch (match.kind) {
     case "malformed":
@@ -78,7 +77,7 @@ export async function answer<Answer>(
   }
   const { target: declaration, params, head } = match;
   nameHandler(scope, declaration.name);
-  const limitBytes = bodyLimit(limits);
+  const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   // Safe: boot refuses a route without an access rule.
@@ -89,17 +88,17 @@ export async function answer<Answer>(
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
   refuseEncoded(request, bytes);
-  const accepted = acceptInput(declaration, inputOf(request, declaration, params, { bytes, form }));
+  const accepted = validateInput(declaration.input, inputOf(request, declaration, params, { bytes, form }));
   const input = accepted instanceof Promise ? await accepted : accepted;
   const view = () => requestView(request, bytes);
-  const opened = runtime.adapters();
-  const adapters = opened instanceof Promise ? await opened : opened;
+  const adapters = runtime.opened ?? (await runtime.adapters());
   if (declaration.kind === "write") {
     const { runWrite } = await loadWrites();
     const given = givenAgain(request, declaration, routes, basePath, { bytes, form });
     return shape(await runWrite(scope, adapters, { declaration, request, input, given, view, head }));
   }
-  const result = await invoke(declaration, createContext(scope, adapters, { request: view }), input, runtime.environment);
+  const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
+  const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, runtime.environment));
   const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
 }

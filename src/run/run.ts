@@ -27,8 +27,7 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "what" | "answ
 export async function run<Result>(scope: RequestScope, adapters: Adapters, work: Work<Result>): Promise<Ended<Result>> {
   const { runtime, log, signal } = scope;
   const { claim, what, answerOf } = work;
-  const opened = runtime.runs();
-  const runs = opened instanceof Promise ? await opened : opened;
+  const runs = runtime.openedRuns ?? (await runtime.runs());
   return runs.once.run({ claim, what, log, signal, answerOf, work: (parts) => perform(scope, adapters, runs, parts, work) });
 }
 

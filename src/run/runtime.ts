@@ -35,6 +35,8 @@ export interface Runtime {
   readonly authenticator: Authenticator;
   /** Whether anything can verify a token. */
   readonly verifiesTokens: boolean;
+  /** The largest request body, in bytes. */
+  readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: () => string;
   /** What this process is at, of events and jobs, by their claims. */
@@ -55,12 +57,16 @@ export interface Runtime {
     enter(state: LifecycleState): void;
   };
   /**
-   * The adapters: a promise until they are open and the overrides of SSM are loaded, then
-   * themselves. A failed opening is tried again, after a pause where SSM was the reason.
+   * Opens the adapters and loads the overrides of SSM. A failed opening is tried again, after a pause where SSM was the
+   * reason.
    */
-  adapters(): Adapters | Promise<Adapters>;
-  /** What runs with effects share: a promise until the adapters are open and it is loaded, with the first, then itself. */
-  runs(): Runs | Promise<Runs>;
+  adapters(): Promise<Adapters>;
+  /** The adapters, once they are open. */
+  readonly opened: Adapters | undefined;
+  /** What runs with effects share, loaded with the first of them. */
+  runs(): Promise<Runs>;
+  /** The same, once it is there. */
+  readonly openedRuns: Runs | undefined;
   /** Closes the adapters, where they were opened. */
   close(): Promise<void>;
 }

@@ -12,7 +12,7 @@ import { fingerprintOf } from "../once/fingerprint.ts";
 import type { Ended, OnceClaim } from "../once/run-once.ts";
 import { type WriteId, writeIdOf } from "../once/write-id.ts";
 import type { Adapters } from "./adapters.ts";
-import { checkOutput, invoke } from "./invoke.ts";
+import { checkOutput } from "./check-output.ts";
 import { run } from "./run.ts";
 import type { RequestScope } from "./scope.ts";
 
@@ -57,7 +57,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
     cause: causeOf(scope),
     request: view,
-    handle: async (ctx) => doneAnswer(await invoke(declaration, ctx, input, environment)),
+    handle: async (ctx) => doneAnswer(await checkOutput(declaration, declaration.run(ctx, input), environment)),
     answerOf: (answer) => answer,
     committedAnswer: async (result) => answerOf(await checkOutput(declaration, result, environment)),
   });

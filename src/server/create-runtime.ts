@@ -5,11 +5,12 @@ import { createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
 import { proofProblems } from "../declare/options.ts";
 import { routed } from "../declare/routes.ts";
-import { configTable, physicalTableName } from "../declare/table.ts";
+import { configTable, tableNames } from "../declare/table.ts";
 import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
+import { bodyLimit } from "../http/limits.ts";
 import { createRouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { createAuthenticator } from "../identity/authenticator.ts";
@@ -25,7 +26,6 @@ import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
 import type { Adapters, ParameterReader } from "../run/adapters.ts";
 import { createRequestIds } from "../run/request-id.ts";
-import type { Runs } from "../run/runs.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
@@ -64,7 +64,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   if (state.environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
     throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production");
   }
-  const names = new Map<string, string>();
   const lifecycle = createLifecycle();
   // In production, and in Lambda, nothing is sealed with what is made for development.
   const isLocal = state.environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
@@ -78,11 +77,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       runtime.log.error("config.key_ring_failed", data);
     },
   });
-  let resolver = createConfigResolver({ appOverrides: state.options.config ?? {} });
-  let opened: Adapters | undefined;
   let opening: Promise<Adapters> | undefined;
   let routes: Runtime["routes"] | undefined;
-  let runs: Runs | undefined;
 
   const log = createServerLogger({
     ...state.options.log,
@@ -93,7 +89,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
-  const runtime: Runtime = {
+  const runtime: { -readonly [Name in keyof Runtime]: Runtime[Name] } = {
     server: state,
     environment: state.environment,
     variables,
@@ -104,9 +100,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       routes ??= createRouteTable(routed(allHandlers()));
       return routes;
     },
-    get resolver() {
-      return resolver;
-    },
+    resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
     configRows: createCachedRows({
       ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
       reader: { read: async (...parameters) => (await runtime.adapters()).configRows.read(...parameters) },
@@ -117,13 +111,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), { bindVersion: keyRing?.bindVersion }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
-    tableName: (name) => {
-      const known = names.get(name);
-      if (known !== undefined) return known;
-      const physical = physicalTableName(name, prefix, variables);
-      names.set(name, physical);
-      return physical;
-    },
+    bodyLimitBytes: bodyLimit(state.options.limits),
+    tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
@@ -138,11 +127,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     channels,
     deliveryJob: createDeliveryJob(channels),
     lifecycle,
+    opened: undefined,
     adapters: () => {
-      if (opened !== undefined) return opened;
       opening ??= open().then(
         (adapters) => {
-          opened = adapters;
+          runtime.opened = adapters;
           return adapters;
         },
         (error: unknown) => {
@@ -152,12 +141,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       );
       return opening;
     },
-    runs: () => runs ?? openRuns(),
+    openedRuns: undefined,
+    runs: async () => runtime.openedRuns ?? openRuns(),
     close: async () => {
       if (opening === undefined) return;
       const adapters = await opening;
-      runs = undefined;
-      opened = undefined;
+      runtime.openedRuns = undefined;
+      runtime.opened = undefined;
       opening = undefined;
       await adapters.close();
     },
@@ -168,8 +158,8 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     try {
       const askedMs = clock.now();
       const { overrides, keyRing: ring } = await bootParameters.load(adapters.parameters);
-      resolver = createConfigResolver({ appOverrides: overrides });
-      state.resolver = resolver;
+      runtime.resolver = createConfigResolver({ appOverrides: overrides });
+      state.resolver = runtime.resolver;
       const problems = proofProblems(state.options, ring !== undefined);
       if (problems.length > 0) throw new BootError(problems);
       secrets.begin(ring, askedMs);
@@ -185,8 +175,15 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     const adapters = await runtime.adapters();
     const { draining } = lifecycle;
     const waitMs = state.options.once?.waitMs ?? defaultWaitMs;
-    runs ??= createRuns({ adapters, log, clock, waitMs, draining, ...(options.schedule && { schedule: options.schedule }) });
-    return runs;
+    runtime.openedRuns ??= createRuns({
+      adapters,
+      log,
+      clock,
+      waitMs,
+      draining,
+      ...(options.schedule && { schedule: options.schedule }),
+    });
+    return runtime.openedRuns;
   };
   const loadKeyRing = async (parameter: string) => {
     const { parameters } = await runtime.adapters();

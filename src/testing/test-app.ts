@@ -8,13 +8,14 @@ import { configTable } from "../declare/table.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
+import { validateInput } from "../http/input.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { isReply } from "../http/reply.ts";
 import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
 import { anonymous, type User } from "../identity/user.ts";
+import { checkOutput } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
-import { acceptInput, invoke } from "../run/invoke.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { identify, nameHandler, runInScope } from "../run/scope.ts";
 import { runWrite } from "../run/write.ts";
@@ -256,13 +257,17 @@ function call(
       throw new AccessDeniedError(describeRule(access));
     }
     const given = () => input ?? {};
-    const accepted = await acceptInput(declaration, given());
+    const accepted = await validateInput(declaration.input, given());
     const adapters = await runtime.adapters();
     if (declaration.kind === "write") {
       const write = { declaration, request: { headers }, input: accepted, given, head: false };
       return bodyOf(await runWrite(scope, adapters, write));
     }
-    const result = await invoke(declaration, createContext(scope, adapters, {}), accepted, runtime.environment);
+    const result = await checkOutput(
+      declaration,
+      declaration.run(createContext(scope, adapters, {}), accepted),
+      runtime.environment,
+    );
     return isReply(result) ? result.body : result;
   });
 }

@@ -1,23 +1,6 @@
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
-import { validateInput } from "../http/input.ts";
 import { isReply } from "../http/reply.ts";
 import type { Environment } from "../process/environment.ts";
-
-/**
- * Runs a handler on input that its schema accepted, and returns its result or a promise of it; outside
- * production what it returns is held against its `output` schema.
- *
- * @throws what the handler throws, and Error where the result does not fit the schema, naming the handler and the paths.
- */
-export function invoke(declaration: HandlerDeclaration, ctx: PipelineContext, input: unknown, environment: Environment): unknown {
-  return checkOutput(declaration, declaration.run(ctx, input), environment);
-}
-
-/** Validates the input of a handler. A handler without a schema takes it as it is. */
-export function acceptInput(declaration: HandlerDeclaration, input: unknown): unknown {
-  return validateInput(declaration.input, input);
-}
 
 /**
  * Gives a result as it is; outside production it is held against the `output` schema of its handler.

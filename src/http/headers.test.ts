@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { refusalOfHeaders } from "./ambiguous-headers.ts";
+import { refusalOfHeaders } from "./headers.ts";
 
 test.each([
   "example.com",
