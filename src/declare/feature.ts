@@ -1,6 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { ConfigKeyHandle, KeyDeclaration } from "../config/declare/declaration.ts";
-import type { RegisteredConfigKey } from "../config/declare/validators.ts";
+import type { ConfigKeyHandle, KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
 import type { Events } from "../context/names.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { BootProblem } from "../errors/boot.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { openDatabase } from "../aws/dynamodb.ts";
-import type { ConfigScope } from "../config/declare/declaration.ts";
+import type { ConfigScope } from "../config/declare/key.ts";
 import { systemPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
 import type { PipelineContext } from "../context/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../../process/clock.ts";
-import type { ConfigScope } from "../declare/declaration.ts";
+import type { ConfigScope } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
 import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";

@@ -1,5 +1,4 @@
-import type { ConfigScope } from "../declare/declaration.ts";
-import type { RegisteredConfigKey } from "../declare/validators.ts";
+import type { ConfigScope, RegisteredConfigKey } from "../declare/key.ts";
 
 /** The keys of one feature by the scope of the partition that may hold a row of them: they are fetched together. */
 export interface KeyGroup {

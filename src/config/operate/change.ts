@@ -1,7 +1,8 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
+import type { CommitItem } from "../../context/database.ts";
 import { CommitConditionError } from "../../errors/commit-condition-error.ts";
 import { ConflictError, NotFoundError } from "../../errors/errors.ts";
-import type { ConfigKeyDefinition } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/key.ts";
+import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
 import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
 import { explained } from "./explain-config.ts";
@@ -14,9 +15,49 @@ import {
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
-import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions, setConfig, UndoConfigOptions } from "./set-config.ts";
 import { aimedLevel, aimToWrite, type ConfigTarget, type TargetKey } from "./target.ts";
 import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./written-row.ts";
+
+/**
+ * Restores an earlier version of a row, as a new version; another undo reverts it. The value
+ * has to be valid now.
+ *
+ * @throws NotFoundError if the history does not have the version; otherwise as `setConfig`.
+ * @example
+ * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
+ */
+export async function undoConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  options: UndoConfigOptions = {},
+): Promise<ConfigWriteResult> {
+  return storeChange(ctx, handle, undoChange(handle, options));
+}
+
+/** Options of `setConfig`. */
+export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
+  /** When the value expires: ISO 8601 with a time zone, in the future. Default: never. */
+  readonly expiresAt?: string | undefined;
+}
+
+/** Options of `resetConfig`. */
+export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
+
+/** Options of {@link undoConfig}. */
+export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
+  /** The version to go back to; 0 is the state before the first. Default: the previous version. */
+  readonly version?: number | undefined;
+}
+
+/** The outcome of a checked write. */
+export interface ConfigWriteResult {
+  readonly key: string;
+  /** The value that the target now reads; absent for a secret, and if no level has one. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** The version of the written row; absent if there is no row. */
+  readonly version?: number;
+}
 
 const maxAttempts = 5;
 
@@ -24,7 +65,7 @@ const maxAttempts = 5;
  * Makes a change as the write that the caller's handler is: with `ctx.commit`, so that it is done exactly once
  * (specification 6.6), and its outcome is the answer. The handler can commit nothing else.
  *
- * @throws as {@link setConfig}.
+ * @throws as `setConfig`.
  */
 export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
   return change(ctx, handle, wanted, async (store, write, result) => {
@@ -38,13 +79,15 @@ export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: 
   });
 }
 
-/** Makes a change at once. @throws as {@link setConfig}. */
+/** Makes a change at once. @throws as `setConfig`. */
 export function storeChange(ctx: OperatorContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
   return change(ctx, handle, wanted, (store, write) => store.write(write));
 }
 
 /** The parts of a `ctx` that {@link commitChange} uses. */
-export type CommittingContext = OperatorContext & Pick<PipelineContext, "commit">;
+export interface CommittingContext extends OperatorContext {
+  readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
+}
 
 /** A change of one key's value at one level. */
 export interface ConfigChange {
@@ -54,8 +97,8 @@ export interface ConfigChange {
   readonly decide: (current: ConfigRow | undefined, situation: ChangeSituation) => Promise<ConfigRow | undefined>;
 }
 
-/** The change of {@link setConfig}. */
-export function setting({ definition }: TargetKey, value: unknown, options: SetConfigOptions): ConfigChange {
+/** The change of `setConfig`. */
+export function setChange({ definition }: TargetKey, value: unknown, options: SetConfigOptions): ConfigChange {
   return {
     target: options,
     action: "set",
@@ -63,13 +106,13 @@ export function setting({ definition }: TargetKey, value: unknown, options: SetC
   };
 }
 
-/** The change of {@link resetConfig}. */
-export function resetting(options: ResetConfigOptions): ConfigChange {
+/** The change of `resetConfig`. */
+export function resetChange(options: ResetConfigOptions): ConfigChange {
   return { target: options, action: "reset", decide: async (current, writer) => rowToReset(options, current, writer) };
 }
 
 /** The change of {@link undoConfig}. */
-export function undoing({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
+export function undoChange({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
   return {
     target: options,
     action: "undo",

@@ -1,18 +1,26 @@
 import { ValidationError } from "../../errors/errors.ts";
-import type { HistoryEntry } from "./config-store.ts";
-import type { ConfigHistoryItem, ConfigHistoryOptions, ConfigHistoryPage, configHistory } from "./history.ts";
+import type { ConfigKeyHandle } from "../declare/key.ts";
+import type { HistoryEntry, WriteAction } from "./config-store.ts";
 import { available, noteOther, type OperatorContext, openOperatorSession } from "./operator-session.ts";
-import { aimedLevel, aimToRead, mayWriteSystemRow, type TargetKey } from "./target.ts";
+import { aimedLevel, aimToRead, type ConfigTarget, mayWriteSystemRow } from "./target.ts";
 import { isVersion } from "./written-row.ts";
 
 const defaultPage = 50;
 const maxPage = 100;
 
-/** The page of {@link configHistory}, with its throws. */
-export async function historyPage(
+/**
+ * Lists the checked writes to a key's row at one level, newest first.
+ *
+ * @throws NotFoundError if the caller may not read the key; AccessDeniedError for another
+ * tenant or user without `access.systemAdmin`; ValidationError with the invalid fields;
+ * FrameworkError `config_unavailable` if the store fails.
+ * @example
+ * const { items } = await configHistory(ctx, config.maxUploadSizeMb, { limit: 10 });
+ */
+export async function configHistory(
   ctx: OperatorContext,
-  handle: TargetKey,
-  options: ConfigHistoryOptions,
+  handle: ConfigKeyHandle<unknown>,
+  options: ConfigHistoryOptions = {},
 ): Promise<ConfigHistoryPage> {
   const { id, definition } = handle;
   const { before, limit = defaultPage } = options;
@@ -34,6 +42,34 @@ export async function historyPage(
     items: page.map((entry) => historyItem(entry, definition.encrypted, showsWriter)),
     ...(entries.length > limit && last !== undefined ? { next: last.version } : {}),
   };
+}
+
+/** Options of {@link configHistory}. */
+export interface ConfigHistoryOptions extends ConfigTarget {
+  /** Only versions below this one: the `next` of the page before. */
+  readonly before?: number | undefined;
+  /** The maximum number of entries, 1 to 100. Default 50. */
+  readonly limit?: number | undefined;
+}
+
+/** One entry of a row's history. */
+export interface ConfigHistoryItem {
+  readonly version: number;
+  readonly action: WriteAction;
+  /** Absent for a secret, and if the row was reset. */
+  readonly value?: unknown;
+  /** ISO 8601. */
+  readonly updatedAt?: string;
+  /** Of a system row, only callers who may write it see this and `reason`. */
+  readonly updatedBy?: string;
+  readonly reason?: string;
+}
+
+/** A page of a row's history, the newest entry first. */
+export interface ConfigHistoryPage {
+  readonly items: readonly ConfigHistoryItem[];
+  /** `before` of the next page; absent on the last one. */
+  readonly next?: number;
 }
 
 function historyItem(

@@ -1,9 +1,9 @@
 import { isSealed } from "../../secrets/sealed.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";
+import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
+import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
-import type { ConfigLevel } from "./explain-levels.ts";
-import { declarationView, explainLevels } from "./explain-levels.ts";
-import type { ConfigExplanation, ConfigItem, explainConfig } from "./look-up.ts";
+import { type ConfigLevel, type DeclarationView, declarationView, explainLevels } from "./explain-levels.ts";
 import {
   addressesOf,
   noteOther,
@@ -14,8 +14,21 @@ import {
 } from "./operator-session.ts";
 import { aimAt, aimToRead, type ConfigTarget, mayRead, mayWriteSystemRow, ownerAt, type TargetKey } from "./target.ts";
 
-/** The explanation of {@link explainConfig}, with its throws. */
-export async function explainKey(ctx: OperatorContext, handle: TargetKey, target: ConfigTarget): Promise<ConfigExplanation> {
+/**
+ * Explains where a key's value comes from: every level with its value, who set it, when and
+ * why, and which level wins. Reads consistently and bypasses the cache.
+ *
+ * @throws NotFoundError where the caller may not read the key; AccessDeniedError for another
+ * tenant or user without `access.systemAdmin`; ValidationError for a target that is none; FrameworkError
+ * `config_unavailable` where the store fails.
+ * @example
+ * const { source, levels } = await explainConfig(ctx, config.maxUploadSizeMb);
+ */
+export async function explainConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  target: ConfigTarget = {},
+): Promise<ConfigExplanation> {
   const aim = aimToRead(ctx.user, handle, target);
   noteOther(ctx, "explain", handle.id, aim);
   const owner = ownerAt(aim);
@@ -30,6 +43,29 @@ export async function explainKey(ctx: OperatorContext, handle: TargetKey, target
     declaration: declarationView(handle.definition),
     ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
   };
+}
+
+/** A key in a list. */
+export interface ConfigItem {
+  readonly key: string;
+  readonly type: ConfigType;
+  readonly scope: ConfigScope;
+  /** Absent for a secret, and if no level has a value. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** For an encrypted key: whether a secret is set. */
+  readonly isSet?: boolean;
+  /** The version of the row that supplies the value. */
+  readonly version?: number;
+}
+
+/** A key with its whole cascade. */
+export interface ConfigExplanation extends ConfigItem {
+  /** In the order of the cascade. */
+  readonly levels: readonly ConfigLevel[];
+  readonly declaration: DeclarationView;
+  /** How long ago the cache fetched the key's rows, in milliseconds; absent if it has none. */
+  readonly cacheAgeMs?: number;
 }
 
 /** A system row as those see it who may not write it: not who has, nor why. */

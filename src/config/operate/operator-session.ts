@@ -1,5 +1,7 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
+import type { Database } from "../../context/database.ts";
 import { FrameworkError, isTypedError } from "../../errors/errors.ts";
+import type { User } from "../../identity/user.ts";
+import type { Logger } from "../../log/logger.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";
 import type { ConfigSession } from "../read/resolver.ts";
 import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
@@ -27,7 +29,11 @@ export interface OperatorDatabase {
 }
 
 /** The parts of a `ctx` that the operations use. */
-export type OperatorContext = Pick<PipelineContext, "db" | "user" | "log">;
+export interface OperatorContext {
+  readonly db: Database;
+  readonly user: User;
+  readonly log: Logger;
+}
 
 /**
  * Opens a session on behalf of `owner`.

@@ -1,7 +1,7 @@
 import { AccessDeniedError } from "../../errors/errors.ts";
 import { access, allows } from "../../identity/access.ts";
 import type { Logger } from "../../log/logger.ts";
-import type { SealedRow } from "./config-store.ts";
+import type { SealedRow } from "../read/row-cipher.ts";
 import { available, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
 
 /** The progress of a rotation. */

@@ -2,7 +2,7 @@ import { AccessDeniedError, FrameworkError, NotFoundError, ValidationError } fro
 import { access, allows, describeRule } from "../../identity/access.ts";
 import { isIdentifier } from "../../identity/claims.ts";
 import type { User } from "../../identity/user.ts";
-import type { ConfigKeyDefinition, ConfigScope } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
 /** Which rows an operator reads or writes. */

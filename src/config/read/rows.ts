@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ConfigScope } from "../declare/declaration.ts";
+import type { ConfigScope } from "../declare/key.ts";
 
 /** A stored value of one key at one level. */
 export interface ConfigRow {
