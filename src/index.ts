@@ -34,7 +34,6 @@ export { type AmbientContext, currentContext } from "./context/ambient.ts";
 export type { CommitItem, Database } from "./context/database.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";
-export type { DeliveryAccessor, PipelineContext } from "./context/pipeline-context.ts";
 export type { RequestView } from "./context/request-view.ts";
 export type { Trace } from "./context/trace.ts";
 export type { Closer, ReadyCheck } from "./declare/declared-server.ts";
@@ -43,6 +42,7 @@ export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } 
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
 export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
+export type { DeliveryAccessor, PipelineContext } from "./declare/pipeline-context.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { TableHandle } from "./declare/table.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";

@@ -2,8 +2,8 @@ import { commitChange, resetChange, setChange, undoChange } from "../config/oper
 import { configHistory } from "../config/operate/config-history.ts";
 import { explainConfig, listConfig } from "../config/operate/explain-config.ts";
 import type { TargetKey } from "../config/operate/target.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { RequestView } from "../context/request-view.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { NotFoundError, ValidationError } from "../errors/errors.ts";
 import { type ConfigInput, configInput } from "./config-input.ts";
 

@@ -5,8 +5,8 @@ import { type ComputedNode, type ComputedValues, createComputedValues } from "..
 import type { Decision, RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { RequestView } from "../context/request-view.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";

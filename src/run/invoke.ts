@@ -1,5 +1,5 @@
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { validateInput } from "../http/input.ts";
 import { isReply } from "../http/reply.ts";
 import type { Environment } from "../process/environment.ts";

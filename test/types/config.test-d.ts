@@ -4,7 +4,7 @@ import type { ComputedContext, ConfigKeyHandle, KeyDeclaration } from "../../src
 import type { ConfigWriteResult } from "../../src/config/operate/change.ts";
 import { setConfig } from "../../src/config/operate/set-config.ts";
 import { type ClampData, resolveConfigOrParam } from "../../src/config/read/request-parameter.ts";
-import type { PipelineContext } from "../../src/context/pipeline-context.ts";
+import type { PipelineContext } from "../../src/declare/pipeline-context.ts";
 import { access } from "../../src/identity/access.ts";
 
 describe("the type of a declared value", () => {

@@ -1,9 +1,9 @@
 import type { ConfigKeyHandle } from "../config/declare/key.ts";
+import type { CommitItem, Database } from "../context/database.ts";
+import type { Events, Jobs, Queries } from "../context/names.ts";
+import type { RequestView } from "../context/request-view.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
-import type { CommitItem, Database } from "./database.ts";
-import type { Events, Jobs, Queries } from "./names.ts";
-import type { RequestView } from "./request-view.ts";
 
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
