@@ -14,17 +14,6 @@ export {
   validateConfigKeyComputed,
 } from "./config/declare/validators.ts";
 export type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./config/operate/change.ts";
-export { type UndoConfigOptions, undoConfig } from "./config/operate/change.ts";
-export {
-  type ConfigHistoryItem,
-  type ConfigHistoryOptions,
-  type ConfigHistoryPage,
-  configHistory,
-} from "./config/operate/config-history.ts";
-export type { WriteAction } from "./config/operate/config-store.ts";
-export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config/operate/explain-config.ts";
-export type { ConfigLevel, DeclarationView } from "./config/operate/explain-levels.ts";
-export { type RotationOptions, type RotationProgress, rotateConfigKeys } from "./config/operate/rotation.ts";
 export { resetConfig, setConfig } from "./config/operate/set-config.ts";
 export type { ConfigTarget } from "./config/operate/target.ts";
 export type { ConfigSource } from "./config/read/cascade.ts";
