@@ -84,7 +84,7 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.#adapters.configStore;
   }
 
-  get kept() {
+  get cache() {
     return this.runtime.configRows;
   }
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
-import { createCache, pageOf, usersPerTenant } from "./partition-cache.ts";
+import { createPartitionCache, pageOf, usersPerTenant } from "./partition-cache.ts";
 
 test("the least recently used tenant goes first, and takes its users along", () => {
-  const cache = createCache(2);
+  const cache = createPartitionCache(2);
   const acme = cache.use(tenantPartition("acme"));
   const ann = cache.use(userPartition("acme", "ann"));
   const other = cache.use(tenantPartition("other"));
@@ -18,7 +18,7 @@ test("the least recently used tenant goes first, and takes its users along", () 
 });
 
 test("one tenant's users are bounded too, the least recently used first", () => {
-  const cache = createCache(2);
+  const cache = createPartitionCache(2);
   const users = Array.from({ length: 2 * usersPerTenant }, (_, index) => cache.use(userPartition("acme", `u${index}`)));
   cache.use(userPartition("acme", "u0"));
   cache.use(userPartition("acme", "one-more"));
@@ -29,7 +29,7 @@ test("one tenant's users are bounded too, the least recently used first", () => 
 });
 
 test("a user who uses up the last place may belong to a tenant that goes with it", () => {
-  const cache = createCache(1);
+  const cache = createPartitionCache(1);
   for (let index = 0; index < usersPerTenant; index++) cache.use(userPartition("acme", `u${index}`));
   cache.use(userPartition("other", "bob"));
 
@@ -37,7 +37,7 @@ test("a user who uses up the last place may belong to a tenant that goes with it
 });
 
 test("the rows that hold for all tenants always stay", () => {
-  const cache = createCache(1);
+  const cache = createPartitionCache(1);
   const system = cache.use(systemPartition());
   for (let index = 0; index < 10; index++) cache.use(tenantPartition(`t${index}`));
 
@@ -46,7 +46,7 @@ test("the rows that hold for all tenants always stay", () => {
 });
 
 test("whoever holds rows of a tenant that went learns of it by the stamp", () => {
-  const cache = createCache(1);
+  const cache = createPartitionCache(1);
   const page = pageOf(cache.use(tenantPartition("acme")), "files", ["files:config:limit"]);
   const { stamp } = page;
   cache.use(tenantPartition("other"));
@@ -55,7 +55,7 @@ test("whoever holds rows of a tenant that went learns of it by the stamp", () =>
 });
 
 test("a hundred thousand tenants that pass through leave as many as are kept", () => {
-  const cache = createCache(100);
+  const cache = createPartitionCache(100);
   for (let index = 0; index < 100_000; index++) cache.use(userPartition(`t${index}`, "ann"));
 
   expect(cache.size()).toEqual({ tenants: 100, users: 100 });

@@ -2,22 +2,22 @@ import { owningPartition, systemPartition } from "../read/rows.ts";
 import { createPage, type Page } from "./row-page.ts";
 
 /** What is kept of one partition. */
-export interface Part<Value> {
+export interface CachedPartition<Value> {
   readonly partition: string;
   /** The pages, by feature. */
   readonly pages: Map<string, Page>;
   /** What was put together from pages, by key; this partition is the narrowest of them. */
   readonly values: Map<string, Value>;
-  /** The parts of the users of this tenant. */
-  readonly users: Set<Part<Value>>;
+  /** Those of the users of this tenant. */
+  readonly users: Set<CachedPartition<Value>>;
   /** It is no longer in the cache: whoever still holds it asks for another. */
   isEvicted: boolean;
 }
 
-/** Parts by partition, bounded: the least recently used tenants go first, and take their users along. */
-export interface Cache<Value> {
-  /** The part of a partition, made where there is none; it and its tenant are then the most recently used. */
-  use(partition: string): Part<Value>;
+/** Partitions by name, bounded: the least recently used tenants go first, and take their users along. */
+export interface PartitionCache<Value> {
+  /** What is kept of a partition, made where there is none; it and its tenant are then the most recently used. */
+  use(partition: string): CachedPartition<Value>;
   /** How many tenants and users are kept. */
   size(): { readonly tenants: number; readonly users: number };
 }
@@ -26,10 +26,10 @@ export interface Cache<Value> {
 export const usersPerTenant = 4;
 
 /** Makes an empty cache of at most `maxTenants` tenants, and four times as many users. */
-export function createCache<Value>(maxTenants: number): Cache<Value> {
-  const system = createPart<Value>(systemPartition());
-  const tenants = new Map<string, Part<Value>>();
-  const users = new Map<string, Part<Value>>();
+export function createPartitionCache<Value>(maxTenants: number): PartitionCache<Value> {
+  const system = createPartition<Value>(systemPartition());
+  const tenants = new Map<string, CachedPartition<Value>>();
+  const users = new Map<string, CachedPartition<Value>>();
   // What is at the end already stays there: a Map whose entries come and go leaves garbage that outlives
   // young collections, and most reads are of whoever read last.
   let [lastTenant, lastUser] = [system, system];
@@ -66,8 +66,8 @@ export function createCache<Value>(maxTenants: number): Cache<Value> {
   };
 }
 
-/** The page of a feature in a part, made where there is none. */
-export function pageOf(part: Part<unknown>, feature: string, keys: readonly string[]): Page {
+/** The page of a feature in a partition, made where there is none. */
+export function pageOf(part: CachedPartition<unknown>, feature: string, keys: readonly string[]): Page {
   const known = part.pages.get(feature);
   if (known !== undefined) return known;
   const page = createPage(part.partition, keys);
@@ -75,27 +75,27 @@ export function pageOf(part: Part<unknown>, feature: string, keys: readonly stri
   return page;
 }
 
-function createPart<Value>(partition: string): Part<Value> {
+function createPartition<Value>(partition: string): CachedPartition<Value> {
   return { partition, pages: new Map(), values: new Map(), users: new Set(), isEvicted: false };
 }
 
 /** A Map keeps the order of insertion: what was used last stands at its end. */
-function moveToEnd<Value>(parts: Map<string, Part<Value>>, partition: string): Part<Value> {
-  const part = parts.get(partition) ?? createPart<Value>(partition);
+function moveToEnd<Value>(parts: Map<string, CachedPartition<Value>>, partition: string): CachedPartition<Value> {
+  const part = parts.get(partition) ?? createPartition<Value>(partition);
   parts.delete(partition);
   parts.set(partition, part);
   return part;
 }
 
 /** Called only where there are parts. */
-function evictOldest<Value>(parts: Map<string, Part<Value>>): Part<Value> {
+function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedPartition<Value> {
   // Safe: the map is not empty.
-  const oldest = parts.values().next().value as Part<Value>;
+  const oldest = parts.values().next().value as CachedPartition<Value>;
   evict(parts, oldest);
   return oldest;
 }
 
-function evict<Value>(parts: Map<string, Part<Value>>, part: Part<Value>): void {
+function evict<Value>(parts: Map<string, CachedPartition<Value>>, part: CachedPartition<Value>): void {
   part.isEvicted = true;
   // Writes no longer reach these pages: whoever holds rows of them lets go.
   for (const page of part.pages.values()) page.stamp += 1;

@@ -14,7 +14,7 @@ import { undoConfig } from "./change.ts";
 import { configHistory } from "./config-history.ts";
 import type { ConfigStore, HistoryEntry, RowWrite } from "./config-store.ts";
 import { explainConfig } from "./explain-config.ts";
-import { type KeptRows, type OperatorContext, operatorSession } from "./operator-session.ts";
+import { type OperatorContext, operatorSession, type RowCache } from "./operator-session.ts";
 import { resetConfig, setConfig } from "./set-config.ts";
 
 const nowMs = 1_700_000_000_000;
@@ -48,11 +48,11 @@ function memory({ before }: { before?: (write: RowWrite) => void } = {}) {
   return { rows, store };
 }
 
-function context(user: User, store: ConfigStore, seams: Partial<KeptRows> = {}): OperatorContext {
+function context(user: User, store: ConfigStore, seams: Partial<RowCache> = {}): OperatorContext {
   const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
   const open = (owner: RowOwner) => ({
     ...owner,
-    kept: { noteWrite: () => {}, invalidate: () => {}, ageMs: () => undefined, ...seams },
+    cache: { noteWrite: () => {}, invalidate: () => {}, ageMs: () => undefined, ...seams },
     store,
     override: () => undefined,
     log,

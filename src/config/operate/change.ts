@@ -5,17 +5,17 @@ import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
 import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
-import { explained } from "./explain-config.ts";
+import { explainRows } from "./explain-config.ts";
 import {
   addressesOf,
-  available,
-  noteOther,
+  callStore,
+  logOtherTarget,
   type OperatorContext,
   type OperatorSession,
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
-import { aimedLevel, aimToWrite, type ConfigTarget, type TargetKey } from "./target.ts";
+import { authorizeWrite, type ConfigTarget, levelOf, type TargetKey } from "./target.ts";
 import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./written-row.ts";
 
 /**
@@ -146,12 +146,12 @@ async function change(
   writeRow: WriteRow,
 ): Promise<ConfigWriteResult> {
   const { id, definition } = handle;
-  const aim = aimToWrite(ctx.user, handle, target);
-  const { partition } = aimedLevel(aim);
-  noteOther(ctx, action, id, aim);
-  const session = openOperatorSession(ctx, aim.owner);
+  const authorized = authorizeWrite(ctx.user, handle, target);
+  const { partition } = levelOf(authorized);
+  logOtherTarget(ctx, action, id, authorized);
+  const session = openOperatorSession(ctx, authorized.owner);
   const { store } = session;
-  const levels = rowLevels(definition.scope, aim.owner);
+  const levels = rowLevels(definition.scope, authorized.owner);
   const index = levels.findIndex((level) => level.partition === partition);
   const address = { partition, key: id };
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -162,13 +162,13 @@ async function change(
     if (row === undefined) return outcome(session, handle, levels, rows, current);
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
     const write = { address, row, entry: entryFor(definition, row, action), seenVersion: current?.version };
-    const written = await available("written", () => writeRow(store, write, result)).catch((error: unknown) => {
-      session.kept.invalidate(partition, id); // it may have been written all the same
+    const written = await callStore("written", () => writeRow(store, write, result)).catch((error: unknown) => {
+      session.cache.invalidate(partition, id); // it may have been written all the same
       throw error;
     });
     if (written) {
-      session.kept.noteWrite(partition, id, row);
-      ctx.log.info("config.written", { key: id, action, scope: aim.scope, version: row.version });
+      session.cache.noteWrite(partition, id, row);
+      ctx.log.info("config.written", { key: id, action, scope: authorized.scope, version: row.version });
       return result;
     }
   }
@@ -197,7 +197,7 @@ async function outcome(
   rows: readonly (ConfigRow | undefined)[],
   row: ConfigRow | undefined,
 ): Promise<ConfigWriteResult> {
-  const { value, source } = await explained(session, handle, levels, rows);
+  const { value, source } = await explainRows(session, handle, levels, rows);
   return {
     key: handle.id,
     ...(value === undefined ? {} : { value }),
@@ -207,7 +207,7 @@ async function outcome(
 }
 
 async function entryOf(store: ConfigStore, address: RowAddress, version: number): Promise<HistoryEntry> {
-  const [entry] = await available("read", () => store.history(address, { before: version + 1, limit: 1 }));
+  const [entry] = await callStore("read", () => store.history(address, { before: version + 1, limit: 1 }));
   if (entry?.version !== version) throw new NotFoundError("version", String(version));
   return entry;
 }

@@ -6,13 +6,21 @@ import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
 import { type ConfigLevel, type DeclarationView, declarationView, explainLevels } from "./explain-levels.ts";
 import {
   addressesOf,
-  noteOther,
+  logOtherTarget,
   type OperatorContext,
   type OperatorSession,
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
-import { aimAt, aimToRead, type ConfigTarget, mayRead, mayWriteSystemRow, ownerAt, type TargetKey } from "./target.ts";
+import {
+  authorizeRead,
+  authorizeTarget,
+  type ConfigTarget,
+  mayRead,
+  mayWriteSystemRow,
+  ownerAt,
+  type TargetKey,
+} from "./target.ts";
 
 /**
  * Explains where a key's value comes from: every level with its value, who set it, when and
@@ -29,14 +37,14 @@ export async function explainConfig(
   handle: ConfigKeyHandle<unknown>,
   target: ConfigTarget = {},
 ): Promise<ConfigExplanation> {
-  const aim = aimToRead(ctx.user, handle, target);
-  noteOther(ctx, "explain", handle.id, aim);
-  const owner = ownerAt(aim);
+  const authorized = authorizeRead(ctx.user, handle, target);
+  logOtherTarget(ctx, "explain", handle.id, authorized);
+  const owner = ownerAt(authorized);
   const session = openOperatorSession(ctx, owner);
   const levels = rowLevels(handle.definition.scope, owner);
   const rows = await readStored(session, addressesOf(handle, levels));
-  const ages = levels.flatMap(({ partition }) => session.kept.ageMs(partition, handle.id) ?? []);
-  const explanation = await explained(session, handle, levels, rows);
+  const ages = levels.flatMap(({ partition }) => session.cache.ageMs(partition, handle.id) ?? []);
+  const explanation = await explainRows(session, handle, levels, rows);
   return {
     ...explanation,
     levels: mayWriteSystemRow(ctx.user, handle) ? explanation.levels : explanation.levels.map(withoutWriter),
@@ -86,9 +94,9 @@ export async function listConfig(
   keys: readonly TargetKey[],
   target: ConfigTarget = {},
 ): Promise<readonly ConfigItem[]> {
-  const aim = aimAt(ctx.user, target, "user");
-  noteOther(ctx, "list", undefined, aim);
-  const owner = ownerAt(aim);
+  const authorized = authorizeTarget(ctx.user, target, "user");
+  logOtherTarget(ctx, "list", undefined, authorized);
+  const owner = ownerAt(authorized);
   const session = openOperatorSession(ctx, owner);
   const readable = keys
     .filter((key) => mayRead(ctx.user, key))
@@ -100,7 +108,7 @@ export async function listConfig(
   let taken = 0;
   const items: ConfigItem[] = [];
   for (const { key, levels } of readable) {
-    const { levels: _levels, ...item } = await explained(session, key, levels, rows.slice(taken, taken + levels.length));
+    const { levels: _levels, ...item } = await explainRows(session, key, levels, rows.slice(taken, taken + levels.length));
     items.push(item);
     taken += levels.length;
   }
@@ -108,7 +116,7 @@ export async function listConfig(
 }
 
 /** Explains a key from rows that were read. */
-export async function explained(
+export async function explainRows(
   session: OperatorSession,
   { id, definition }: TargetKey,
   levels: readonly RowLevel[],
