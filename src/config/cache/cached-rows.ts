@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from "../../process/clock.ts";
 import type { ConfigScope } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
-import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
+import { type ConfigRow, type ConfigRowReader, pathFrom, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
 import type { GroupedKey, KeyGroup } from "./key-groups.ts";
 import { type CachedPartition, createPartitionCache, type PartitionCache, pageOf } from "./partition-cache.ts";
@@ -56,7 +56,7 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
   const flights = createFlights(reader, options, clock, schedule);
   const findPage = (partition: string, key: string): Page | undefined => {
     const group = keyGroups.get(key)?.group;
-    return group === undefined ? undefined : groupPage(cache.use(partition), group);
+    return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
   };
   const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
     const page = findPage(partition, key);
@@ -106,7 +106,7 @@ class View implements RowView {
     if (declared === undefined || declared.scope !== scope) return uncachedRows(reader, this.#owner).rowsOf(key, scope);
     // A tenant that goes takes its users along, so the narrowest part tells for all.
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted) {
-      this.#parts = this.#levels.map(({ partition }) => cache.use(partition));
+      this.#parts = cache.use(this.#levels);
     }
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);

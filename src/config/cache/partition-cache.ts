@@ -1,4 +1,4 @@
-import { owningPartition, systemPartition } from "../read/rows.ts";
+import { type PartitionPath, systemPartition } from "../read/rows.ts";
 import { createPage, type Page } from "./row-page.ts";
 
 /** What is kept of one partition. */
@@ -8,6 +8,8 @@ export interface CachedPartition<Value> {
   readonly pages: Map<string, Page>;
   /** What was put together from pages, by key; this partition is the narrowest of them. */
   readonly values: Map<string, Value>;
+  /** The tenant of a user. */
+  readonly owner: CachedPartition<Value> | undefined;
   /** Those of the users of this tenant. */
   readonly users: Set<CachedPartition<Value>>;
   /** It is no longer in the cache: whoever still holds it asks for another. */
@@ -16,8 +18,8 @@ export interface CachedPartition<Value> {
 
 /** Partitions by name, bounded: the least recently used tenants go first, and take their users along. */
 export interface PartitionCache<Value> {
-  /** What is kept of a partition, made where there is none; it and its tenant are then the most recently used. */
-  use(partition: string): CachedPartition<Value>;
+  /** What is kept of each partition of a path, made where there is none; its tenant and user are then the most recently used. */
+  use(path: PartitionPath): readonly [narrowest: CachedPartition<Value>, ...broader: CachedPartition<Value>[]];
   /** How many tenants and users are kept. */
   size(): { readonly tenants: number; readonly users: number };
 }
@@ -44,23 +46,24 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
     }
     return tenant;
   };
-  const useUser = (partition: string, owner: string) => {
-    const tenant = useTenant(owner);
+  const useUser = (partition: string, tenant: CachedPartition<Value>) => {
     if (lastUser.partition === partition && !lastUser.isEvicted) return lastUser;
-    const user = moveToEnd(users, partition);
+    const user = moveToEnd(users, partition, tenant);
     lastUser = user;
     tenant.users.add(user);
     if (users.size > maxTenants * usersPerTenant) {
       const oldest = evictOldest(users);
-      tenants.get(String(owningPartition(oldest.partition)))?.users.delete(oldest);
+      oldest.owner?.users.delete(oldest);
     }
     return user;
   };
   return {
-    use: (partition) => {
-      if (partition === system.partition) return system;
-      const owner = owningPartition(partition);
-      return owner === undefined ? useTenant(partition) : useUser(partition, owner);
+    use: (path) => {
+      const ofTenant = path.at(-2);
+      const ofUser = path.at(-3);
+      if (ofTenant === undefined) return [system];
+      const tenant = useTenant(ofTenant.partition);
+      return ofUser === undefined ? [tenant, system] : [useUser(ofUser.partition, tenant), tenant, system];
     },
     size: () => ({ tenants: tenants.size, users: users.size }),
   };
@@ -75,13 +78,17 @@ export function pageOf(part: CachedPartition<unknown>, feature: string, keys: re
   return page;
 }
 
-function createPartition<Value>(partition: string): CachedPartition<Value> {
-  return { partition, pages: new Map(), values: new Map(), users: new Set(), isEvicted: false };
+function createPartition<Value>(partition: string, owner?: CachedPartition<Value>): CachedPartition<Value> {
+  return { partition, owner, pages: new Map(), values: new Map(), users: new Set(), isEvicted: false };
 }
 
 /** A Map keeps the order of insertion: what was used last stands at its end. */
-function moveToEnd<Value>(parts: Map<string, CachedPartition<Value>>, partition: string): CachedPartition<Value> {
-  const part = parts.get(partition) ?? createPartition<Value>(partition);
+function moveToEnd<Value>(
+  parts: Map<string, CachedPartition<Value>>,
+  partition: string,
+  owner?: CachedPartition<Value>,
+): CachedPartition<Value> {
+  const part = parts.get(partition) ?? createPartition(partition, owner);
   parts.delete(partition);
   parts.set(partition, part);
   return part;

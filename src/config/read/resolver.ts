@@ -156,12 +156,12 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   const stillHolds = (
     decision: Decision | undefined,
     definition: ConfigKeyDefinition,
-    { clock }: ConfigSession,
+    session: ConfigSession,
   ): decision is Decision =>
     decision !== undefined &&
     decision.by === itself &&
     decision.definition === definition &&
-    (decision.untilMs === Number.POSITIVE_INFINITY || clock.now() < decision.untilMs);
+    (decision.untilMs === Number.POSITIVE_INFINITY || session.clock.now() < decision.untilMs);
 
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
     const rows = session.rows.rowsOf(id, definition.scope);
