@@ -9,6 +9,7 @@ export const alias = [
   { find: /^keelson$/, replacement: source("index.ts") },
   { find: "keelson/lambda", replacement: source("lambda/index.ts") },
   { find: "keelson/container", replacement: source("container/index.ts") },
+  { find: "keelson/operators", replacement: source("operators/index.ts") },
   { find: "keelson/middy", replacement: source("lambda/middy.ts") },
   { find: "keelson/client", replacement: source("client/index.ts") },
   { find: "keelson/embedded", replacement: source("embedded/index.ts") },

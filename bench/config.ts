@@ -2,7 +2,7 @@ import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { createCachedRows } from "../src/config/cache/cached-rows.ts";
-import { keyPlaces } from "../src/config/cache/key-groups.ts";
+import { groupKeys } from "../src/config/cache/key-groups.ts";
 import { userPartition } from "../src/config/read/rows.ts";
 import { buildServer, createUserConfig, defineFeature } from "../src/index.ts";
 import { startTestApp, type TestApp } from "../src/testing/index.ts";
@@ -46,8 +46,8 @@ export async function configResults(): Promise<Result[]> {
 function memory(): void {
   const maxTenants = 2_000;
   const reader = { read: async () => [] };
-  const places = keyPlaces(Object.values(bench.config).map((key) => ({ ...key, feature: "bench", name: key.id })));
-  const cached = createCachedRows({ ttlMs: 5_000, maxStaleMs: 30_000, maxTenants, reader, places });
+  const keyGroups = groupKeys(Object.values(bench.config).map((key) => ({ ...key, feature: "bench", name: key.id })));
+  const cached = createCachedRows({ ttlMs: 5_000, maxStaleMs: 30_000, maxTenants, reader, keyGroups });
   const heap = () => {
     globalThis.gc?.();
     return process.memoryUsage().heapUsed;

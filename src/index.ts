@@ -1,46 +1,29 @@
 export { validateAppOverrides } from "./config/declare/app-overrides.ts";
-export {
-  type ConfigKeyDefinition,
-  type ConfigKeyHandle,
-  type ConfigScope,
-  type ConfigType,
-  createSystemConfig,
-  createTenantConfig,
-  createUserConfig,
-  type KeyDeclaration,
-} from "./config/declare/declaration.ts";
+export { createSystemConfig, createTenantConfig, createUserConfig } from "./config/declare/declaration.ts";
+export type {
+  ComputedContext,
+  ConfigKeyDefinition,
+  ConfigKeyHandle,
+  ConfigScope,
+  ConfigType,
+  KeyDeclaration,
+} from "./config/declare/key.ts";
 export {
   validateConfigKeyAllowPerRequest,
   validateConfigKeyBounds,
   validateConfigKeyComputed,
 } from "./config/declare/validators.ts";
-export type { WriteAction } from "./config/operate/config-store.ts";
-export type { ConfigLevel, DeclarationView } from "./config/operate/explain-levels.ts";
-export {
-  type ConfigHistoryItem,
-  type ConfigHistoryOptions,
-  type ConfigHistoryPage,
-  configHistory,
-} from "./config/operate/history.ts";
-export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config/operate/look-up.ts";
-export { type RotationOptions, type RotationProgress, rotateConfigKeys } from "./config/operate/rotation.ts";
-export {
-  type ConfigWriteResult,
-  type ResetConfigOptions,
-  resetConfig,
-  type SetConfigOptions,
-  setConfig,
-  type UndoConfigOptions,
-  undoConfig,
-} from "./config/operate/set-config.ts";
+export type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./config/operate/change.ts";
+export { resetConfig, setConfig } from "./config/operate/set-config.ts";
 export type { ConfigTarget } from "./config/operate/target.ts";
 export type { ConfigSource } from "./config/read/cascade.ts";
 export { type ClampData, type ParameterOptions, resolveConfigOrParam } from "./config/read/request-parameter.ts";
 export { type ConfigResolver, createConfigResolver } from "./config/read/resolver.ts";
 export { type AmbientContext, currentContext } from "./context/ambient.ts";
+export type { CommitItem, Database } from "./context/database.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";
-export type { CommitItem, Database, DeliveryAccessor, PipelineContext, RequestView } from "./context/pipeline-context.ts";
+export type { RequestView } from "./context/request-view.ts";
 export type { Trace } from "./context/trace.ts";
 export type { Closer, ReadyCheck } from "./declare/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./declare/delivery-options.ts";
@@ -48,6 +31,7 @@ export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } 
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
 export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
+export type { DeliveryAccessor, PipelineContext } from "./declare/pipeline-context.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { TableHandle } from "./declare/table.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";

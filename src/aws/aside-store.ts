@@ -1,4 +1,4 @@
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
 import { marshalled } from "./claim-item.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { type ClaimRecord, completedClaim, judge, keptMs, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { claimKey } from "../once/claim-key.ts";
 import type { ClaimStore } from "../once/claim-store.ts";

@@ -1,5 +1,5 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { type ClaimInProgress, skewMs } from "../once/claim.ts";
 import type { ClaimCommit, ClaimKey, ClaimStore } from "../once/claim-store.ts";
 import { type ClaimForm, claimAttributes, type Item, marshalled, ownedNames, ownForm } from "./claim-item.ts";

@@ -1,6 +1,6 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../config/read/rows.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 
 const maxKeysPerCall = 100;
 const maxAttempts = 8;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { WriteAction } from "../config/operate/config-store.ts";
 import { type ConfigRow, type RowAddress, userPartition } from "../config/read/rows.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { configTable } from "../declare/table.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { dynamoConfigStore } from "./config-store.ts";

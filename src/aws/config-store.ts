@@ -1,7 +1,7 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { ConfigStore, HistoryEntry, RowWrite } from "../config/operate/config-store.ts";
 import type { RowAddress } from "../config/read/rows.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";
 

@@ -1,4 +1,4 @@
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 
 /** Opens a DynamoDB document client. The SDK is loaded here, and only here. */

@@ -1,6 +1,6 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import type { SQSClient } from "@aws-sdk/client-sqs";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { Variables } from "../process/environment.ts";
 import type { Messaging } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";

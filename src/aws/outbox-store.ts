@@ -1,4 +1,4 @@
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { OutboxRow, OutboxStore } from "../events/outbox.ts";
 import { asideItem } from "./aside-item.ts";
 import { type Item, marshalled } from "./claim-item.ts";

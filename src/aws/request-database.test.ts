@@ -1,7 +1,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocumentClient, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { DatabaseRequest } from "../run/adapters.ts";
 import { requestDatabases } from "./request-database.ts";
 

@@ -1,7 +1,7 @@
 import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operate/operator-session.ts";
 import { type ConfigDatabase, configSession } from "../config/read/resolver.ts";
 import type { RowOwner } from "../config/read/rows.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { DatabaseRequest } from "../run/adapters.ts";
 
 const ownRequest = Symbol("request");

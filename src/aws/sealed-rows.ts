@@ -1,5 +1,6 @@
-import type { ConfigStore, SealedRow } from "../config/operate/config-store.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { ConfigStore } from "../config/operate/config-store.ts";
+import type { SealedRow } from "../config/read/row-cipher.ts";
+import type { Database } from "../context/database.ts";
 import { ValidationError } from "../errors/errors.ts";
 import { isSealed } from "../secrets/sealed.ts";
 

@@ -7,7 +7,7 @@ import {
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { endpointOf } from "./adapters.ts";
 import { openDatabase } from "./dynamodb.ts";

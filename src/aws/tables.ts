@@ -1,4 +1,4 @@
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { TableDeclaration } from "../declare/table.ts";
 
 /** A table as the store has to have it. */

@@ -1,7 +1,7 @@
 import type { JSONValue } from "@aws-lambda-powertools/commons/types";
 import { IdempotencyRecord } from "@aws-lambda-powertools/idempotency/persistence";
 import { type DynamoClaimStore, dynamoClaimStore } from "../aws/claim-store.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import { type ClaimRecord, expiry, skewMs } from "../once/claim.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
 import { type Claim, type Claims, createClaims } from "../once/claims.ts";

@@ -1,7 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { KeyDeclaration } from "../config/declare/declaration.ts";
+import type { KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
 import { configKeyId } from "../config/declare/key-id.ts";
-import type { RegisteredConfigKey } from "../config/declare/validators.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { ownHeaders } from "../http/headers.ts";
 import type { BodyKind } from "../http/message.ts";

@@ -1,4 +1,4 @@
-import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
+import type { ConfigKeyHandle } from "../config/declare/key.ts";
 
 /** Options of the built-in channels. */
 export interface DeliveryOptions {

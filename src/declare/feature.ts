@@ -1,8 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { ConfigKeyHandle, KeyDeclaration } from "../config/declare/declaration.ts";
-import type { RegisteredConfigKey } from "../config/declare/validators.ts";
+import type { ConfigKeyHandle, KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
 import type { Events } from "../context/names.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { configKeys, handler, type RawOptions, table } from "./declare.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
@@ -17,6 +15,7 @@ import type {
   JobDeclaration,
   JobOptions,
 } from "./message-handlers.ts";
+import type { PipelineContext } from "./pipeline-context.ts";
 import { type TableDeclaration, type TableHandle, tableHandle } from "./table.ts";
 
 /** What the declarations of one feature come to. */

@@ -1,9 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { BodyKind } from "../http/message.ts";
 import type { Reply } from "../http/reply.ts";
 import type { AccessRule } from "../identity/access.ts";
 import type { OnceBy } from "../once/once-by.ts";
+import type { PipelineContext } from "./pipeline-context.ts";
 
 /** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;

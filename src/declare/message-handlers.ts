@@ -1,8 +1,8 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Events } from "../context/names.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { Awaitable } from "./handler.ts";
+import type { PipelineContext } from "./pipeline-context.ts";
 
 /** The schema of an event; for a type of {@link Events}, its output is that payload. */
 export type EventSchema<Type extends string> = Type extends keyof Events

@@ -1,4 +1,4 @@
-import type { RegisteredConfigKey } from "../config/declare/validators.ts";
+import type { RegisteredConfigKey } from "../config/declare/key.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";

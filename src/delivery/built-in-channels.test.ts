@@ -8,9 +8,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { z } from "zod";
 import { type DnsAnswer, startDnsServer } from "../../test/support/dns-server.ts";
 import { createTenantConfig } from "../config/declare/declaration.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { DeliveryOptions } from "../declare/delivery-options.ts";
 import { defineFeature } from "../declare/feature.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";
 import { type Caller, startTestApp, type TestApp } from "../testing/index.ts";

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import type { DeliveryOptions, WebhookOptions } from "../declare/delivery-options.ts";
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import { lazy } from "../process/lazy.ts";
 import type { NameLookup } from "./name-lookup.ts";

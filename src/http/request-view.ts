@@ -1,4 +1,4 @@
-import type { RequestView } from "../context/pipeline-context.ts";
+import type { RequestView } from "../context/request-view.ts";
 import { parseCookies } from "./cookies.ts";
 import type { HttpRequest } from "./message.ts";
 

@@ -1,4 +1,4 @@
-import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { type AccessRule, access as rules } from "../identity/access.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";

@@ -1,8 +1,9 @@
-import { commitChange, resetting, setting, undoing } from "../config/operate/change.ts";
-import { historyPage } from "../config/operate/config-history.ts";
-import { explainKey, listConfig } from "../config/operate/explain-config.ts";
+import { commitChange, resetChange, setChange, undoChange } from "../config/operate/change.ts";
+import { configHistory } from "../config/operate/config-history.ts";
+import { explainConfig, listConfig } from "../config/operate/explain-config.ts";
 import type { TargetKey } from "../config/operate/target.ts";
-import type { PipelineContext, RequestView } from "../context/pipeline-context.ts";
+import type { RequestView } from "../context/request-view.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { NotFoundError, ValidationError } from "../errors/errors.ts";
 import { type ConfigInput, configInput } from "./config-input.ts";
 
@@ -16,14 +17,14 @@ export const configActions = Object.freeze({
   list: async (keys: Keys, ctx: PipelineContext, given: unknown) => ({
     items: await listConfig(ctx, [...keys.values()], configInput(target, given)),
   }),
-  explain: onKey(target, explainKey),
+  explain: onKey(target, explainConfig),
   set: onKey(["value", "expiresAt", ...change], (ctx, key, { value, ...input }) => {
     if (value !== undefined) assertInBody(ctx);
-    return commitChange(ctx, key, setting(key, value, input));
+    return commitChange(ctx, key, setChange(key, value, input));
   }),
-  reset: onKey(change, (ctx, key, input) => commitChange(ctx, key, resetting(input))),
-  history: onKey([...target, "before", "limit"], historyPage),
-  undo: onKey([...change, "version"], (ctx, key, input) => commitChange(ctx, key, undoing(key, input))),
+  reset: onKey(change, (ctx, key, input) => commitChange(ctx, key, resetChange(input))),
+  history: onKey([...target, "before", "limit"], configHistory),
+  undo: onKey([...change, "version"], (ctx, key, input) => commitChange(ctx, key, undoChange(key, input))),
 });
 
 function onKey(allowed: readonly string[], run: (ctx: PipelineContext, key: TargetKey, input: ConfigInput) => Promise<unknown>) {

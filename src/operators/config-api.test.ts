@@ -1,15 +1,14 @@
 import {
   access,
   buildServer,
-  configHistory,
   createSystemConfig,
   createTenantConfig,
   createUserConfig,
   defineFeature,
-  explainConfig,
   type FeatureBuilder,
 } from "keelson";
 import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
+import { configHistory, explainConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 

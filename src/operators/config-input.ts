@@ -1,5 +1,5 @@
-import type { ConfigHistoryOptions } from "../config/operate/history.ts";
-import type { SetConfigOptions, UndoConfigOptions } from "../config/operate/set-config.ts";
+import type { SetConfigOptions, UndoConfigOptions } from "../config/operate/change.ts";
+import type { ConfigHistoryOptions } from "../config/operate/config-history.ts";
 import { ValidationError } from "../errors/errors.ts";
 
 /** What the routes take, all of it optional; its values are checked by the functions that it is handed to. */

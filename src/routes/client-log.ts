@@ -1,4 +1,4 @@
-import type { RequestView } from "../context/pipeline-context.ts";
+import type { RequestView } from "../context/request-view.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { type FieldError, FrameworkError, ValidationError } from "../errors/errors.ts";
 import { reply } from "../http/reply.ts";

@@ -4,7 +4,7 @@ import type { ConfigParameter } from "../config/declare/parameter-overrides.ts";
 import type { ConfigStore } from "../config/operate/config-store.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../config/read/rows.ts";
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
 import type { ClaimStore } from "../once/claim-store.ts";

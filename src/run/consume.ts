@@ -1,4 +1,4 @@
-import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import type { Cause } from "../events/cause.ts";

@@ -1,10 +1,12 @@
-import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
+import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
 import type { Decision, RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
-import type { CommitItem, Database, PipelineContext, RequestView } from "../context/pipeline-context.ts";
+import type { CommitItem, Database } from "../context/database.ts";
+import type { RequestView } from "../context/request-view.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { validateInput } from "../http/input.ts";
 import { isReply } from "../http/reply.ts";
 import type { User } from "../identity/user.ts";
@@ -83,7 +85,7 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.#adapters.configStore;
   }
 
-  get kept() {
+  get cache() {
     return this.runtime.configRows;
   }
 

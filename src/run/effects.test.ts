@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { PipelineContext } from "../context/pipeline-context.ts";
 import { defineFeature } from "../declare/feature.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";

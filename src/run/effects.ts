@@ -1,5 +1,5 @@
-import type { DeliveryAccessor } from "../context/pipeline-context.ts";
 import type { JobDeclaration } from "../declare/message-handlers.ts";
+import type { DeliveryAccessor } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
 import type { Cause } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";

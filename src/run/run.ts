@@ -1,4 +1,4 @@
-import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Cause } from "../events/cause.ts";
 import type { Answer } from "../once/answer.ts";
 import type { Ended, Run, RunParts } from "../once/run-once.ts";

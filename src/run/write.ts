@@ -1,4 +1,4 @@
-import type { RequestView } from "../context/pipeline-context.ts";
+import type { RequestView } from "../context/request-view.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { onceTable } from "../declare/table.ts";
 import type { Cause } from "../events/cause.ts";

@@ -1,6 +1,6 @@
 import { cacheSettings } from "../config/cache/cache-options.ts";
 import { createCachedRows } from "../config/cache/cached-rows.ts";
-import { keyPlaces } from "../config/cache/key-groups.ts";
+import { groupKeys } from "../config/cache/key-groups.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
 import { proofProblems } from "../declare/options.ts";
@@ -104,7 +104,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     configRows: createCachedRows({
       ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
       reader: { read: async (...parameters) => (await runtime.adapters()).configRows.read(...parameters) },
-      places: keyPlaces(state.registry.configKeys.values()),
+      keyGroups: groupKeys(state.registry.configKeys.values()),
       clock,
     }),
     secrets,

@@ -1,4 +1,4 @@
-import type { Database } from "../context/pipeline-context.ts";
+import type { Database } from "../context/database.ts";
 import type { ParameterReader } from "../run/adapters.ts";
 import { CrashError } from "./crash-error.ts";
 

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { openDatabase } from "../aws/dynamodb.ts";
-import type { ConfigScope } from "../config/declare/declaration.ts";
+import type { ConfigScope } from "../config/declare/key.ts";
 import { systemPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
-import type { PipelineContext } from "../context/pipeline-context.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import type { SharedEvent } from "../events/envelope.ts";

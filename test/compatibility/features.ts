@@ -32,7 +32,11 @@ export interface Variant {
 }
 
 /** The server of the tests, made with the modules of a version. */
-export function keptServer({ name: version, keelson }: Version, world: World, { keyRing, waitMs, proof, bindVersion }: Variant) {
+export function keptServer(
+  { name: version, keelson, operators }: Version,
+  world: World,
+  { keyRing, waitMs, proof, bindVersion }: Variant,
+) {
   const { access, buildServer, createSystemConfig, createTenantConfig, createUserConfig, defineFeature, reply } = keelson;
   const enter = async (what: string, name: string) => {
     world.runs.push(`${version} ${what} ${name}`);
@@ -141,7 +145,7 @@ export function keptServer({ name: version, keelson }: Version, world: World, { 
           next ??= progress.next;
           if (stops) throw new keelson.PermanentError("stopped after the first page");
         };
-        const done = await keelson.rotateConfigKeys(ctx, { from, onProgress }).catch(() => undefined);
+        const done = await operators.rotateConfigKeys(ctx, { from, onProgress }).catch(() => undefined);
         return { next, locked: done?.locked, isWhole: done !== undefined };
       },
     });

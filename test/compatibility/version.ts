@@ -5,6 +5,7 @@ import { pathToFileURL } from "node:url";
 import type * as Keelson from "keelson";
 import type * as Lambda from "keelson/lambda";
 import type * as Middy from "keelson/middy";
+import type * as Operators from "keelson/operators";
 
 /** The public entry points of a version, in so far as versions meet by them. */
 export interface Version {
@@ -12,6 +13,7 @@ export interface Version {
   readonly keelson: typeof Keelson;
   readonly lambda: typeof Lambda;
   readonly middy: typeof Middy;
+  readonly operators: typeof Operators;
 }
 
 /** The earlier versions that are kept, by the names of their folders. */
@@ -26,16 +28,23 @@ export function keptFile(version: string, file: string): string {
 
 /** The version of the sources. */
 export async function currentVersion(): Promise<Version> {
-  const [keelson, lambda, middy] = await Promise.all([import("keelson"), import("keelson/lambda"), import("keelson/middy")]);
-  return { name: "current", keelson, lambda, middy };
+  const [keelson, lambda, middy, operators] = await Promise.all([
+    import("keelson"),
+    import("keelson/lambda"),
+    import("keelson/middy"),
+    import("keelson/operators"),
+  ]);
+  return { name: "current", keelson, lambda, middy, operators };
 }
 
 /** A kept version, as it was published. */
 export async function keptVersion(name: string): Promise<Version> {
   const url = pathToFileURL(keptFile(name, "keelson.js")).href;
   // Safe for what the tests call: it was there in the first version that is kept, and public API stays.
-  const bundle = (await import(/* @vite-ignore */ url)) as Omit<Version, "name">;
-  return { name, keelson: bundle.keelson, lambda: bundle.lambda, middy: bundle.middy };
+  const bundle = (await import(/* @vite-ignore */ url)) as Omit<Version, "operators"> & Partial<Version>;
+  const { keelson, lambda, middy } = bundle;
+  // Safe: what `keelson/operators` has, `keelson` had before there was such an entry point.
+  return { name, keelson, lambda, middy, operators: bundle.operators ?? (keelson as unknown as typeof Operators) };
 }
 
 /** Each kept version with the current one, in both orders, and how that is called. */

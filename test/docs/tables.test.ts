@@ -74,7 +74,7 @@ test("every public function is in a document", () => {
 
 test("the plan of folders in AGENTS.md is that of src/", () => {
   const [plan] = allBlocks().filter(({ document, language }) => document === "AGENTS.md" && language === "text");
-  const folders = [...(plan?.code ?? "").matchAll(/^ {2}([a-z]+)\/ /gm)].map(([, name]) => name).sort();
+  const folders = [...(plan?.code ?? "").matchAll(/^ {2}([a-z-]+)\/ /gm)].map(([, name]) => name).sort();
 
   expect(folders).toEqual(
     readdirSync(join(root, "src"), { withFileTypes: true })

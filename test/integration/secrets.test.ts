@@ -7,12 +7,10 @@ import {
   createTenantConfig,
   createUserConfig,
   defineFeature,
-  type RotationProgress,
   resetConfig,
-  rotateConfigKeys,
   setConfig,
-  undoConfig,
 } from "keelson";
+import { type RotationProgress, rotateConfigKeys, undoConfig } from "keelson/operators";
 import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { newRingKey } from "../../src/secrets/key-ring.ts";

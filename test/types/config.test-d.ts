@@ -1,14 +1,10 @@
 import { describe, expectTypeOf, test } from "vitest";
-import {
-  type ConfigKeyHandle,
-  createSystemConfig,
-  createTenantConfig,
-  createUserConfig,
-  type KeyDeclaration,
-} from "../../src/config/declare/declaration.ts";
-import { type ConfigWriteResult, setConfig } from "../../src/config/operate/set-config.ts";
+import { createSystemConfig, createTenantConfig, createUserConfig } from "../../src/config/declare/declaration.ts";
+import type { ComputedContext, ConfigKeyHandle, KeyDeclaration } from "../../src/config/declare/key.ts";
+import type { ConfigWriteResult } from "../../src/config/operate/change.ts";
+import { setConfig } from "../../src/config/operate/set-config.ts";
 import { type ClampData, resolveConfigOrParam } from "../../src/config/read/request-parameter.ts";
-import type { PipelineContext } from "../../src/context/pipeline-context.ts";
+import type { PipelineContext } from "../../src/declare/pipeline-context.ts";
 import { access } from "../../src/identity/access.ts";
 
 describe("the type of a declared value", () => {
@@ -32,10 +28,13 @@ describe("the type of a declared value", () => {
     expectTypeOf(level).toEqualTypeOf<KeyDeclaration<"low" | "high">>();
   });
 
-  test("a computed function gets the ctx of the request", () => {
+  test("a computed function gets of the ctx of the request what reads", () => {
     createTenantConfig("number", {
       computed: async (ctx) => {
-        expectTypeOf(ctx).toEqualTypeOf<PipelineContext>();
+        expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
+        expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
+        type Reading = Omit<PipelineContext, "commit" | "publish" | "enqueue" | "delivery">;
+        expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;
       },
     });

@@ -4,14 +4,14 @@ import { createTenantConfig, createUserConfig } from "../declare/declaration.ts"
 import type { KeyRows } from "../read/key-rows.ts";
 import { type ConfigRow, type RowOwner, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
 import { createCachedRows } from "./cached-rows.ts";
-import { keyPlaces } from "./key-groups.ts";
+import { groupKeys } from "./key-groups.ts";
 
 const ttlMs = 5_000;
 const maxStaleMs = 30_000;
 /** How far a replica lags behind at most. */
 const lagMs = 2_000;
 const keys = ["files:config:theme", "files:config:limit"] as const;
-const places = keyPlaces([
+const keyGroups = groupKeys([
   { id: keys[0], feature: "files", name: "theme", definition: createUserConfig("number", {}).definition },
   { id: keys[1], feature: "files", name: "limit", definition: createTenantConfig("number", {}).definition },
 ]);
@@ -86,7 +86,7 @@ test("every read gives a version that is allowed at its moment, whatever flies, 
         ttlMs,
         maxStaleMs,
         maxTenants: 10,
-        places,
+        keyGroups,
         clock: { now: () => state.now },
         schedule: {
           soon: (work) => void flush.push(work),

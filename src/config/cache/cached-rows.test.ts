@@ -4,7 +4,7 @@ import type { KeyRows } from "../read/key-rows.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
 import { type CachedRowsOptions, createCachedRows, type StaleRead } from "./cached-rows.ts";
 import { abandonMs, processSchedule } from "./flights.ts";
-import { keyPlaces } from "./key-groups.ts";
+import { groupKeys } from "./key-groups.ts";
 
 const theme = "files:config:theme";
 const limit = "files:config:limit";
@@ -13,7 +13,7 @@ const plan = "billing:config:plan";
 const scopes = { [theme]: "user", [limit]: "tenant", [closed]: "system", [plan]: "tenant" } as const;
 const ann: RowOwner = { tenantId: "acme", userId: "ann" };
 
-const places = keyPlaces([
+const keyGroups = groupKeys([
   { id: theme, feature: "files", name: "theme", definition: createUserConfig("text", {}).definition },
   { id: limit, feature: "files", name: "limit", definition: createTenantConfig("number", {}).definition },
   { id: closed, feature: "files", name: "closed", definition: createSystemConfig("boolean", {}).definition },
@@ -31,7 +31,7 @@ function start(options: Partial<CachedRowsOptions> = {}) {
     ttlMs: 5_000,
     maxStaleMs: 30_000,
     maxTenants: 10,
-    places,
+    keyGroups,
     clock: { now: () => state.now },
     schedule: {
       soon: (work) => void Promise.resolve().then(work),
@@ -113,11 +113,11 @@ describe("a miss", () => {
   test("goes in calls of at most a hundred rows, a larger feature in one of its own", async () => {
     const keys = Array.from({ length: 60 }, (_, index) => `big:config:k${index}`);
     const declared = keys.map((id) => ({ id, feature: "big", name: id, definition: createUserConfig("text", {}).definition }));
-    const { calls, view } = start({ places: keyPlaces(declared) });
+    const { calls, view } = start({ keyGroups: groupKeys(declared) });
     await view().rowsOf(String(keys[0]), "user");
     expect(calls.map(({ addresses }) => addresses.length)).toEqual([60, 60, 60]);
 
-    const twice = start({ places: keyPlaces([...declared, ...declared.map((key) => ({ ...key, id: `${key.id}-more` }))]) });
+    const twice = start({ keyGroups: groupKeys([...declared, ...declared.map((key) => ({ ...key, id: `${key.id}-more` }))]) });
     await twice.view().rowsOf(String(keys[0]), "user");
     expect(twice.calls.map(({ addresses }) => addresses.length)).toEqual([120, 120, 120]);
   });
@@ -414,7 +414,7 @@ describe("a write of this process", () => {
     expect(await read(limit)).toBe(9);
   });
 
-  test("of an older version is late news, unless the newer one has expired", async () => {
+  test("of an older version is out of date, unless the newer one has expired", async () => {
     const { cached, read, state } = start();
     const note = (value: number, version: number, more = {}) =>
       cached.noteWrite(tenantPartition("acme"), limit, { value, version, ...more });
@@ -515,7 +515,13 @@ test("the process's own schedule waits for the turn of the event loop, and for t
 });
 
 test("rows are read through a cache of the process's clock and schedule where none is given", async () => {
-  const cached = createCachedRows({ ttlMs: 5_000, maxStaleMs: 5_000, maxTenants: 1, places, reader: { read: async () => [] } });
+  const cached = createCachedRows({
+    ttlMs: 5_000,
+    maxStaleMs: 5_000,
+    maxTenants: 1,
+    keyGroups,
+    reader: { read: async () => [] },
+  });
   const { levels } = await cached.view({ tenantId: undefined, userId: undefined }, () => {}).rowsOf(closed, "system");
 
   expect(levels).toEqual([{ source: "system-row", partition: systemPartition(), row: undefined }]);

@@ -1,10 +1,10 @@
 import { type Clock, systemClock } from "../../process/clock.ts";
-import type { ConfigScope } from "../declare/declaration.ts";
+import type { ConfigScope } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
-import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
+import { type ConfigRow, type ConfigRowReader, pathFrom, type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 import { createFlights, type FlightSchedule, type Flights, processSchedule } from "./flights.ts";
-import type { KeyGroup, KeyPlace } from "./key-groups.ts";
-import { type Cache, createCache, type Part, pageOf } from "./partition-cache.ts";
+import type { GroupedKey, KeyGroup } from "./key-groups.ts";
+import { type CachedPartition, createPartitionCache, type PartitionCache, pageOf } from "./partition-cache.ts";
 import { type Ages, invalidate, isFresh, isUsable, note, type Page } from "./row-page.ts";
 
 /** What a cache of rows is made of. */
@@ -13,7 +13,7 @@ export interface CachedRowsOptions extends Ages {
   /** Where the rows are stored. */
   readonly reader: ConfigRowReader;
   /** The keys that are fetched together; any other key is read as it is stored. */
-  readonly places: ReadonlyMap<string, KeyPlace>;
+  readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
 }
@@ -29,7 +29,7 @@ export interface StaleRead {
 export interface CachedRows {
   /** The rows as one caller sees them. `onStale` is told once a minute and page while the store fails. */
   view(owner: RowOwner, onStale: (read: StaleRead) => void): RowView;
-  /** Takes in a row that this process has written, so that its next read sees it; late news of an older version are left. */
+  /** Takes in a row that this process has written, so that its next read sees it; an older version that arrives later is left. */
   noteWrite(partition: string, key: string, row: ConfigRow): void;
   /** Takes in a row as it is, whatever its version: for rows that a test has put. */
   notePut(partition: string, key: string, row: ConfigRow): void;
@@ -51,19 +51,19 @@ interface CachedKeyRows extends KeyRows {
 
 /** Puts a cache before a store of rows. */
 export function createCachedRows(options: CachedRowsOptions): CachedRows {
-  const { reader, places, maxTenants, clock = systemClock, schedule = processSchedule } = options;
-  const cache = createCache<CachedKeyRows>(maxTenants);
+  const { reader, keyGroups, maxTenants, clock = systemClock, schedule = processSchedule } = options;
+  const cache = createPartitionCache<CachedKeyRows>(maxTenants);
   const flights = createFlights(reader, options, clock, schedule);
   const findPage = (partition: string, key: string): Page | undefined => {
-    const group = places.get(key)?.group;
-    return group === undefined ? undefined : groupPage(cache.use(partition), group);
+    const group = keyGroups.get(key)?.group;
+    return group === undefined ? undefined : groupPage(cache.use(pathFrom(partition))[0], group);
   };
   const take = (isUnchecked: boolean) => (partition: string, key: string, row: ConfigRow) => {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
   return {
-    view: (owner, onStale) => new View({ cache, flights, places, clock, reader, onStale }, owner),
+    view: (owner, onStale) => new View({ cache, flights, keyGroups, clock, reader, onStale }, owner),
     noteWrite: take(false),
     notePut: take(true),
     invalidate: (partition, key) => {
@@ -79,9 +79,9 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
 }
 
 interface ViewParts {
-  readonly cache: Cache<CachedKeyRows>;
+  readonly cache: PartitionCache<CachedKeyRows>;
   readonly flights: Flights;
-  readonly places: ReadonlyMap<string, KeyPlace>;
+  readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock: Clock;
   readonly reader: ConfigRowReader;
   readonly onStale: (read: StaleRead) => void;
@@ -92,7 +92,7 @@ class View implements RowView {
   readonly #given: ViewParts;
   readonly #owner: RowOwner;
   readonly #levels: readonly RowLevel[];
-  #parts: readonly Part<CachedKeyRows>[] = [];
+  #parts: readonly CachedPartition<CachedKeyRows>[] = [];
 
   constructor(given: ViewParts, owner: RowOwner) {
     this.#given = given;
@@ -101,19 +101,19 @@ class View implements RowView {
   }
 
   rowsOf(key: string, scope: ConfigScope): KeyRows | Promise<KeyRows> {
-    const { cache, clock, places, reader } = this.#given;
-    const place = places.get(key);
-    if (place === undefined || place.scope !== scope) return uncachedRows(reader, this.#owner).rowsOf(key, scope);
+    const { cache, clock, keyGroups, reader } = this.#given;
+    const declared = keyGroups.get(key);
+    if (declared === undefined || declared.scope !== scope) return uncachedRows(reader, this.#owner).rowsOf(key, scope);
     // A tenant that goes takes its users along, so the narrowest part tells for all.
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted) {
-      this.#parts = this.#levels.map(({ partition }) => cache.use(partition));
+      this.#parts = cache.use(this.#levels);
     }
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
     if (known?.isHeld(nowMs)) return known;
-    const pages = known?.pages ?? this.#pagesOf(place.group, scope);
-    if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(place.group, nowMs);
-    if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(key, place, pages, nowMs);
+    const pages = known?.pages ?? this.#pagesOf(declared.group, scope);
+    if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(declared.group, nowMs);
+    if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(key, declared, pages, nowMs);
     return this.#compose(key, scope, pages);
   }
 
@@ -148,7 +148,7 @@ class View implements RowView {
     return composed;
   }
 
-  async #wait(key: string, place: KeyPlace, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
+  async #wait(key: string, declared: GroupedKey, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
     const { clock, flights } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
     const fetching = awaited.map((page) => flights.fetch(page, nowMs));
@@ -161,12 +161,12 @@ class View implements RowView {
       if (flight?.failure !== undefined && page.askedMs === undefined) throw flight.failure.error;
       // The answer was dropped, since the page was invalidated meanwhile.
       else if (flight?.failure === undefined && flight !== undefined && isBefore(page.askedMs, flight.askedMs)) {
-        return this.#wait(key, place, pages, clock.now());
+        return this.#wait(key, declared, pages, clock.now());
       }
     }
     const [oldest] = failed;
     if (oldest !== undefined) this.#report(key, oldest, clock.now());
-    return this.#compose(key, place.scope, pages);
+    return this.#compose(key, declared.scope, pages);
   }
 
   #report(key: string, page: Page, nowMs: number): void {
@@ -178,7 +178,7 @@ class View implements RowView {
 }
 
 /** The page of a feature in one partition: keys of a narrower scope have rows there too. */
-function groupPage(part: Part<unknown>, { feature, keys }: KeyGroup): Page {
+function groupPage(part: CachedPartition<unknown>, { feature, keys }: KeyGroup): Page {
   return pageOf(part, feature, keys[scopeOf(part.partition)]);
 }
 

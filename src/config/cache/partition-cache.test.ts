@@ -1,62 +1,65 @@
 import { expect, test } from "vitest";
-import { systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
-import { createCache, pageOf, usersPerTenant } from "./partition-cache.ts";
+import { pathFrom, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
+import { createPartitionCache, type PartitionCache, pageOf, usersPerTenant } from "./partition-cache.ts";
+
+/** The narrowest partition of a path, which is used as a whole. */
+const use = (cache: PartitionCache<unknown>, partition: string) => cache.use(pathFrom(partition))[0];
 
 test("the least recently used tenant goes first, and takes its users along", () => {
-  const cache = createCache(2);
-  const acme = cache.use(tenantPartition("acme"));
-  const ann = cache.use(userPartition("acme", "ann"));
-  const other = cache.use(tenantPartition("other"));
-  const bob = cache.use(userPartition("other", "bob"));
-  cache.use(userPartition("acme", "ann"));
-  cache.use(tenantPartition("third"));
+  const cache = createPartitionCache(2);
+  const acme = use(cache, tenantPartition("acme"));
+  const ann = use(cache, userPartition("acme", "ann"));
+  const other = use(cache, tenantPartition("other"));
+  const bob = use(cache, userPartition("other", "bob"));
+  use(cache, userPartition("acme", "ann"));
+  use(cache, tenantPartition("third"));
 
   expect([acme.isEvicted, ann.isEvicted, other.isEvicted, bob.isEvicted]).toEqual([false, false, true, true]);
-  expect(cache.use(tenantPartition("acme"))).toBe(acme);
-  expect(cache.use(tenantPartition("other"))).not.toBe(other);
-  expect(cache.use(userPartition("other", "bob"))).not.toBe(bob);
+  expect(use(cache, tenantPartition("acme"))).toBe(acme);
+  expect(use(cache, tenantPartition("other"))).not.toBe(other);
+  expect(use(cache, userPartition("other", "bob"))).not.toBe(bob);
 });
 
 test("one tenant's users are bounded too, the least recently used first", () => {
-  const cache = createCache(2);
-  const users = Array.from({ length: 2 * usersPerTenant }, (_, index) => cache.use(userPartition("acme", `u${index}`)));
-  cache.use(userPartition("acme", "u0"));
-  cache.use(userPartition("acme", "one-more"));
+  const cache = createPartitionCache(2);
+  const users = Array.from({ length: 2 * usersPerTenant }, (_, index) => use(cache, userPartition("acme", `u${index}`)));
+  use(cache, userPartition("acme", "u0"));
+  use(cache, userPartition("acme", "one-more"));
 
   expect(users.map(({ isEvicted }) => isEvicted)).toEqual(users.map((_, index) => index === 1));
   expect(cache.size()).toEqual({ tenants: 1, users: 2 * usersPerTenant });
-  expect(cache.use(tenantPartition("acme")).users.size).toBe(2 * usersPerTenant);
+  expect(use(cache, tenantPartition("acme")).users.size).toBe(2 * usersPerTenant);
 });
 
 test("a user who uses up the last place may belong to a tenant that goes with it", () => {
-  const cache = createCache(1);
-  for (let index = 0; index < usersPerTenant; index++) cache.use(userPartition("acme", `u${index}`));
-  cache.use(userPartition("other", "bob"));
+  const cache = createPartitionCache(1);
+  for (let index = 0; index < usersPerTenant; index++) use(cache, userPartition("acme", `u${index}`));
+  use(cache, userPartition("other", "bob"));
 
   expect(cache.size()).toEqual({ tenants: 1, users: 1 });
 });
 
 test("the rows that hold for all tenants always stay", () => {
-  const cache = createCache(1);
-  const system = cache.use(systemPartition());
-  for (let index = 0; index < 10; index++) cache.use(tenantPartition(`t${index}`));
+  const cache = createPartitionCache(1);
+  const system = use(cache, systemPartition());
+  for (let index = 0; index < 10; index++) use(cache, tenantPartition(`t${index}`));
 
   expect(system.isEvicted).toBe(false);
-  expect(cache.use(systemPartition())).toBe(system);
+  expect(use(cache, systemPartition())).toBe(system);
 });
 
 test("whoever holds rows of a tenant that went learns of it by the stamp", () => {
-  const cache = createCache(1);
-  const page = pageOf(cache.use(tenantPartition("acme")), "files", ["files:config:limit"]);
+  const cache = createPartitionCache(1);
+  const page = pageOf(use(cache, tenantPartition("acme")), "files", ["files:config:limit"]);
   const { stamp } = page;
-  cache.use(tenantPartition("other"));
+  use(cache, tenantPartition("other"));
 
   expect(page.stamp).toBeGreaterThan(stamp);
 });
 
 test("a hundred thousand tenants that pass through leave as many as are kept", () => {
-  const cache = createCache(100);
-  for (let index = 0; index < 100_000; index++) cache.use(userPartition(`t${index}`, "ann"));
+  const cache = createPartitionCache(100);
+  for (let index = 0; index < 100_000; index++) use(cache, userPartition(`t${index}`, "ann"));
 
   expect(cache.size()).toEqual({ tenants: 100, users: 100 });
 });

@@ -128,7 +128,7 @@ function isExpired(row: ConfigRow, nowMs: number): boolean {
 }
 
 /**
- * Notes a row that this process has written. A lower version than the known one is late news and
+ * Notes a row that this process has written. A lower version than the known one is out of date, and
  * is left, unless `isUnchecked`: then the row is taken as it is.
  */
 export function note(page: Page, key: string, row: ConfigRow, nowMs: number, isUnchecked: boolean): void {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { BootError } from "../../errors/boot.ts";
 import { type AppOverrides, appOverrideProblems, validateAppOverrides } from "./app-overrides.ts";
-import type { ConfigKeyDefinition, KeyDeclaration } from "./declaration.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
-import type { ConfigKeyRegistry } from "./validators.ts";
+import type { ConfigKeyDefinition, ConfigKeyRegistry, KeyDeclaration } from "./key.ts";
 
 const registry = registryOf({
   "files:config:max-upload-size-mb": createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 } }),

@@ -2,7 +2,7 @@ import { BootError, type BootProblem } from "../../errors/boot.ts";
 import { nearest } from "../../errors/nearest.ts";
 import { quoted } from "../../errors/quoted.ts";
 import { isDefinition } from "./definition.ts";
-import type { ConfigKeyRegistry } from "./validators.ts";
+import type { ConfigKeyRegistry } from "./key.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
 /** App-boot overrides: values by key identifier. */

@@ -1,12 +1,6 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
 import type { AccessRule } from "../../identity/access.ts";
 import { definitionOf } from "./definition.ts";
-
-/** The type of a key's values (specification 2.1). */
-export type ConfigType = "number" | "boolean" | "select" | "text";
-
-/** The narrowest level at which a key may be set at run time (specification 2.1). */
-export type ConfigScope = "system" | "tenant" | "user";
+import type { Bounds, ComputedContext, ConfigType, KeyDeclaration } from "./key.ts";
 
 /** The TypeScript type of a key's values; for a select key the union of its options. */
 export type ValueOf<Type extends ConfigType, Option extends string> = Type extends "number"
@@ -16,51 +10,6 @@ export type ValueOf<Type extends ConfigType, Option extends string> = Type exten
     : Type extends "select"
       ? Option
       : string;
-
-/** The range of a number, both ends inclusive. */
-export interface Bounds {
-  readonly min: number;
-  readonly max: number;
-}
-
-/** The `ctx` of a `computed` function: that of the request that reads the key. */
-export type ComputedContext = PipelineContext;
-
-/** A key's declaration, as a handle carries it in `definition`. */
-export interface ConfigKeyDefinition {
-  readonly scope: ConfigScope;
-  readonly type: ConfigType;
-  readonly default?: unknown;
-  readonly bounds?: Bounds;
-  /** The values a select key may have. */
-  readonly options?: readonly string[];
-  readonly computed?: (ctx: ComputedContext) => unknown;
-  /** Who may read the value through the operators' API. */
-  readonly read: AccessRule;
-  /** Who may set the value through the operators' API. */
-  readonly write: AccessRule;
-  readonly allowPerRequest: boolean;
-  readonly encrypted: boolean;
-  /** The type and the options as they were written, for the validators: in plain JavaScript they may be anything. */
-  readonly declared: { readonly type: unknown; readonly options: unknown };
-}
-
-/** The type of a key's values, carried by declarations and handles; it does not exist at run time. */
-declare const valueType: unique symbol;
-
-/** A key, as the three factories declare it for `r.config({ keys })`. */
-export interface KeyDeclaration<Value> {
-  readonly definition: ConfigKeyDefinition;
-  readonly [valueType]?: () => Value;
-}
-
-/** A declared key: `ctx.config(handle)` gives a `Value` (specification 2.1). */
-export interface ConfigKeyHandle<Value> {
-  /** `<feature>:config:<kebab-case-name>`. */
-  readonly id: string;
-  readonly definition: ConfigKeyDefinition;
-  readonly [valueType]?: () => Value;
-}
 
 /** Who may read and write a key: either under `access` or directly. */
 type AccessOptions =

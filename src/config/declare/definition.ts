@@ -1,5 +1,5 @@
 import { type AccessRule, access, isAccessRule } from "../../identity/access.ts";
-import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./declaration.ts";
+import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "./key.ts";
 
 /** An object whose members may be anything, as plain JavaScript may hand it over. */
 type Unchecked = Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import type { ConfigKeyDefinition } from "./declaration.ts";
+import type { ConfigKeyDefinition } from "./key.ts";
 import { clamp, typeMismatch } from "./value-check.ts";
 
 /** What keelson itself has for well-known keys (specification 8): the last level of the cascade. */

@@ -1,7 +1,7 @@
 import { quoted } from "../../errors/quoted.ts";
 import { isAccessRule } from "../../identity/access.ts";
-import type { ConfigKeyDefinition, ConfigType } from "./declaration.ts";
 import { isBounds, isObject, isStrings } from "./definition.ts";
+import type { ConfigKeyDefinition, ConfigType } from "./key.ts";
 import { hasKebabCase } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createSystemConfig, createTenantConfig, createUserConfig, type KeyDeclaration } from "./declaration.ts";
+import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
+import type { ConfigKeyRegistry, KeyDeclaration } from "./key.ts";
 import { parameterOverrides } from "./parameter-overrides.ts";
-import type { ConfigKeyRegistry } from "./validators.ts";
 
 const registry = registryOf({
   maxUploadSizeMb: createTenantConfig("number", { default: 10, bounds: { min: 1, max: 100 } }),

@@ -2,10 +2,9 @@ import type { BootProblem } from "../../errors/boot.ts";
 import { nearest } from "../../errors/nearest.ts";
 import { quoted } from "../../errors/quoted.ts";
 import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
-import type { ConfigKeyDefinition } from "./declaration.ts";
 import { isDefinition } from "./definition.ts";
+import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import { configKeyId } from "./key-id.ts";
-import type { ConfigKeyRegistry, RegisteredConfigKey } from "./validators.ts";
 
 /** A parameter of SSM Parameter Store, decrypted. */
 export interface ConfigParameter {

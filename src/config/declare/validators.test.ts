@@ -1,13 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { BootError } from "../../errors/boot.ts";
 import { access } from "../../identity/access.ts";
-import type { KeyDeclaration } from "./declaration.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
+import type { ConfigKeyRegistry, KeyDeclaration, RegisteredConfigKey } from "./key.ts";
 import { configKeyId } from "./key-id.ts";
 import {
-  type ConfigKeyRegistry,
   configKeyProblems,
-  type RegisteredConfigKey,
   validateConfigKeyAllowPerRequest,
   validateConfigKeyBounds,
   validateConfigKeyComputed,

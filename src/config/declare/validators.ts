@@ -1,6 +1,6 @@
 import { BootError, type BootProblem } from "../../errors/boot.ts";
-import type { ConfigKeyDefinition } from "./declaration.ts";
 import { isDefinition, isObject } from "./definition.ts";
+import type { ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import {
   accessProblems,
   allowPerRequestProblems,
@@ -11,23 +11,6 @@ import {
   optionsProblems,
   type Rule,
 } from "./key-rules.ts";
-
-/** A key as the registry keeps it. */
-export interface RegisteredConfigKey {
-  /** `files:config:max-upload-size-mb`. */
-  readonly id: string;
-  /** The feature that declares it: `files`. */
-  readonly feature: string;
-  /** Its name in the declaration: `maxUploadSizeMb`. */
-  readonly name: string;
-  readonly definition: ConfigKeyDefinition;
-}
-
-/** The part of a registry that concerns configuration. */
-export interface ConfigKeyRegistry {
-  /** By key identifier. */
-  readonly configKeys: ReadonlyMap<string, RegisteredConfigKey>;
-}
 
 const everyRule: readonly Rule[] = [
   nameProblems,

@@ -1,5 +1,5 @@
 import { quoted } from "../../errors/quoted.ts";
-import type { Bounds, ConfigKeyDefinition } from "./declaration.ts";
+import type { Bounds, ConfigKeyDefinition } from "./key.ts";
 
 /** What is needed to tell whether a value fits. */
 type Fit = Pick<ConfigKeyDefinition, "type" | "options">;

@@ -1,22 +1,63 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
+import type { CommitItem } from "../../context/database.ts";
 import { CommitConditionError } from "../../errors/commit-condition-error.ts";
 import { ConflictError, NotFoundError } from "../../errors/errors.ts";
-import type { ConfigKeyDefinition } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/key.ts";
+import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
 import type { ConfigStore, HistoryEntry, RowWrite, WriteAction } from "./config-store.ts";
-import { explained } from "./explain-config.ts";
+import { explainRows } from "./explain-config.ts";
 import {
   addressesOf,
-  available,
-  noteOther,
+  callStore,
+  logOtherTarget,
   type OperatorContext,
   type OperatorSession,
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
-import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions, setConfig, UndoConfigOptions } from "./set-config.ts";
-import { aimedLevel, aimToWrite, type ConfigTarget, type TargetKey } from "./target.ts";
+import { authorizeWrite, type ConfigTarget, levelOf, type TargetKey } from "./target.ts";
 import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./written-row.ts";
+
+/**
+ * Restores an earlier version of a row, as a new version; another undo reverts it. The value
+ * has to be valid now.
+ *
+ * @throws NotFoundError if the history does not have the version; otherwise as `setConfig`.
+ * @example
+ * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
+ */
+export async function undoConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  options: UndoConfigOptions = {},
+): Promise<ConfigWriteResult> {
+  return storeChange(ctx, handle, undoChange(handle, options));
+}
+
+/** Options of `setConfig`. */
+export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
+  /** When the value expires: ISO 8601 with a time zone, in the future. Default: never. */
+  readonly expiresAt?: string | undefined;
+}
+
+/** Options of `resetConfig`. */
+export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
+
+/** Options of {@link undoConfig}. */
+export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
+  /** The version to go back to; 0 is the state before the first. Default: the previous version. */
+  readonly version?: number | undefined;
+}
+
+/** The outcome of a checked write. */
+export interface ConfigWriteResult {
+  readonly key: string;
+  /** The value that the target now reads; absent for a secret, and if no level has one. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** The version of the written row; absent if there is no row. */
+  readonly version?: number;
+}
 
 const maxAttempts = 5;
 
@@ -24,7 +65,7 @@ const maxAttempts = 5;
  * Makes a change as the write that the caller's handler is: with `ctx.commit`, so that it is done exactly once
  * (specification 6.6), and its outcome is the answer. The handler can commit nothing else.
  *
- * @throws as {@link setConfig}.
+ * @throws as `setConfig`.
  */
 export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
   return change(ctx, handle, wanted, async (store, write, result) => {
@@ -38,13 +79,15 @@ export function commitChange(ctx: CommittingContext, handle: TargetKey, wanted: 
   });
 }
 
-/** Makes a change at once. @throws as {@link setConfig}. */
+/** Makes a change at once. @throws as `setConfig`. */
 export function storeChange(ctx: OperatorContext, handle: TargetKey, wanted: ConfigChange): Promise<ConfigWriteResult> {
   return change(ctx, handle, wanted, (store, write) => store.write(write));
 }
 
 /** The parts of a `ctx` that {@link commitChange} uses. */
-export type CommittingContext = OperatorContext & Pick<PipelineContext, "commit">;
+export interface CommittingContext extends OperatorContext {
+  readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
+}
 
 /** A change of one key's value at one level. */
 export interface ConfigChange {
@@ -54,8 +97,8 @@ export interface ConfigChange {
   readonly decide: (current: ConfigRow | undefined, situation: ChangeSituation) => Promise<ConfigRow | undefined>;
 }
 
-/** The change of {@link setConfig}. */
-export function setting({ definition }: TargetKey, value: unknown, options: SetConfigOptions): ConfigChange {
+/** The change of `setConfig`. */
+export function setChange({ definition }: TargetKey, value: unknown, options: SetConfigOptions): ConfigChange {
   return {
     target: options,
     action: "set",
@@ -63,13 +106,13 @@ export function setting({ definition }: TargetKey, value: unknown, options: SetC
   };
 }
 
-/** The change of {@link resetConfig}. */
-export function resetting(options: ResetConfigOptions): ConfigChange {
+/** The change of `resetConfig`. */
+export function resetChange(options: ResetConfigOptions): ConfigChange {
   return { target: options, action: "reset", decide: async (current, writer) => rowToReset(options, current, writer) };
 }
 
 /** The change of {@link undoConfig}. */
-export function undoing({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
+export function undoChange({ definition }: TargetKey, options: UndoConfigOptions): ConfigChange {
   return {
     target: options,
     action: "undo",
@@ -103,12 +146,12 @@ async function change(
   writeRow: WriteRow,
 ): Promise<ConfigWriteResult> {
   const { id, definition } = handle;
-  const aim = aimToWrite(ctx.user, handle, target);
-  const { partition } = aimedLevel(aim);
-  noteOther(ctx, action, id, aim);
-  const session = openOperatorSession(ctx, aim.owner);
+  const authorized = authorizeWrite(ctx.user, handle, target);
+  const { partition } = levelOf(authorized);
+  logOtherTarget(ctx, action, id, authorized);
+  const session = openOperatorSession(ctx, authorized.owner);
   const { store } = session;
-  const levels = rowLevels(definition.scope, aim.owner);
+  const levels = rowLevels(definition.scope, authorized.owner);
   const index = levels.findIndex((level) => level.partition === partition);
   const address = { partition, key: id };
   for (let attempt = 0; attempt < maxAttempts; attempt++) {
@@ -119,13 +162,13 @@ async function change(
     if (row === undefined) return outcome(session, handle, levels, rows, current);
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
     const write = { address, row, entry: entryFor(definition, row, action), seenVersion: current?.version };
-    const written = await available("written", () => writeRow(store, write, result)).catch((error: unknown) => {
-      session.kept.invalidate(partition, id); // it may have been written all the same
+    const written = await callStore("written", () => writeRow(store, write, result)).catch((error: unknown) => {
+      session.cache.invalidate(partition, id); // it may have been written all the same
       throw error;
     });
     if (written) {
-      session.kept.noteWrite(partition, id, row);
-      ctx.log.info("config.written", { key: id, action, scope: aim.scope, version: row.version });
+      session.cache.noteWrite(partition, id, row);
+      ctx.log.info("config.written", { key: id, action, scope: authorized.scope, version: row.version });
       return result;
     }
   }
@@ -154,7 +197,7 @@ async function outcome(
   rows: readonly (ConfigRow | undefined)[],
   row: ConfigRow | undefined,
 ): Promise<ConfigWriteResult> {
-  const { value, source } = await explained(session, handle, levels, rows);
+  const { value, source } = await explainRows(session, handle, levels, rows);
   return {
     key: handle.id,
     ...(value === undefined ? {} : { value }),
@@ -164,7 +207,7 @@ async function outcome(
 }
 
 async function entryOf(store: ConfigStore, address: RowAddress, version: number): Promise<HistoryEntry> {
-  const [entry] = await available("read", () => store.history(address, { before: version + 1, limit: 1 }));
+  const [entry] = await callStore("read", () => store.history(address, { before: version + 1, limit: 1 }));
   if (entry?.version !== version) throw new NotFoundError("version", String(version));
   return entry;
 }

@@ -1,5 +1,6 @@
-import type { CommitItem } from "../../context/pipeline-context.ts";
+import type { CommitItem } from "../../context/database.ts";
 import type { Sealed } from "../../secrets/sealed.ts";
+import type { SealedRow } from "../read/row-cipher.ts";
 import type { ConfigRow, ConfigRowReader, RowAddress } from "../read/rows.ts";
 
 /** The kind of a checked write. */
@@ -39,14 +40,6 @@ export interface ConfigStore extends ConfigRowReader {
   sealedRows(from: string | undefined): Promise<SealedPage>;
   /** Puts another sealed value into a row; `false` where the row has been written meanwhile. */
   reseal(row: SealedRow, value: Sealed): Promise<boolean>;
-}
-
-/** A row whose value is sealed. */
-export interface SealedRow {
-  readonly address: RowAddress;
-  /** As it is stored; absent from rows that were put there by hand. */
-  readonly version: number | undefined;
-  readonly value: Sealed;
 }
 
 /** Some of the sealed rows. */

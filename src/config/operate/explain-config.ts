@@ -1,35 +1,79 @@
 import { isSealed } from "../../secrets/sealed.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";
+import type { ConfigKeyHandle, ConfigScope, ConfigType } from "../declare/key.ts";
+import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowLevel, rowLevels } from "../read/rows.ts";
-import type { ConfigLevel } from "./explain-levels.ts";
-import { declarationView, explainLevels } from "./explain-levels.ts";
-import type { ConfigExplanation, ConfigItem, explainConfig } from "./look-up.ts";
+import { type ConfigLevel, type DeclarationView, declarationView, explainLevels } from "./explain-levels.ts";
 import {
   addressesOf,
-  noteOther,
+  logOtherTarget,
   type OperatorContext,
   type OperatorSession,
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
-import { aimAt, aimToRead, type ConfigTarget, mayRead, mayWriteSystemRow, ownerAt, type TargetKey } from "./target.ts";
+import {
+  authorizeRead,
+  authorizeTarget,
+  type ConfigTarget,
+  mayRead,
+  mayWriteSystemRow,
+  ownerAt,
+  type TargetKey,
+} from "./target.ts";
 
-/** The explanation of {@link explainConfig}, with its throws. */
-export async function explainKey(ctx: OperatorContext, handle: TargetKey, target: ConfigTarget): Promise<ConfigExplanation> {
-  const aim = aimToRead(ctx.user, handle, target);
-  noteOther(ctx, "explain", handle.id, aim);
-  const owner = ownerAt(aim);
+/**
+ * Explains where a key's value comes from: every level with its value, who set it, when and
+ * why, and which level wins. Reads consistently and bypasses the cache.
+ *
+ * @throws NotFoundError where the caller may not read the key; AccessDeniedError for another
+ * tenant or user without `access.systemAdmin`; ValidationError for a target that is none; FrameworkError
+ * `config_unavailable` where the store fails.
+ * @example
+ * const { source, levels } = await explainConfig(ctx, config.maxUploadSizeMb);
+ */
+export async function explainConfig(
+  ctx: OperatorContext,
+  handle: ConfigKeyHandle<unknown>,
+  target: ConfigTarget = {},
+): Promise<ConfigExplanation> {
+  const authorized = authorizeRead(ctx.user, handle, target);
+  logOtherTarget(ctx, "explain", handle.id, authorized);
+  const owner = ownerAt(authorized);
   const session = openOperatorSession(ctx, owner);
   const levels = rowLevels(handle.definition.scope, owner);
   const rows = await readStored(session, addressesOf(handle, levels));
-  const ages = levels.flatMap(({ partition }) => session.kept.ageMs(partition, handle.id) ?? []);
-  const explanation = await explained(session, handle, levels, rows);
+  const ages = levels.flatMap(({ partition }) => session.cache.ageMs(partition, handle.id) ?? []);
+  const explanation = await explainRows(session, handle, levels, rows);
   return {
     ...explanation,
     levels: mayWriteSystemRow(ctx.user, handle) ? explanation.levels : explanation.levels.map(withoutWriter),
     declaration: declarationView(handle.definition),
     ...(ages.length === 0 ? {} : { cacheAgeMs: Math.max(...ages) }),
   };
+}
+
+/** A key in a list. */
+export interface ConfigItem {
+  readonly key: string;
+  readonly type: ConfigType;
+  readonly scope: ConfigScope;
+  /** Absent for a secret, and if no level has a value. */
+  readonly value?: unknown;
+  readonly source: ConfigSource;
+  /** For an encrypted key: whether a secret is set. */
+  readonly isSet?: boolean;
+  /** The version of the row that supplies the value. */
+  readonly version?: number;
+}
+
+/** A key with its whole cascade. */
+export interface ConfigExplanation extends ConfigItem {
+  /** In the order of the cascade. */
+  readonly levels: readonly ConfigLevel[];
+  readonly declaration: DeclarationView;
+  /** How long ago the cache fetched the key's rows, in milliseconds; absent if it has none. */
+  readonly cacheAgeMs?: number;
 }
 
 /** A system row as those see it who may not write it: not who has, nor why. */
@@ -50,9 +94,9 @@ export async function listConfig(
   keys: readonly TargetKey[],
   target: ConfigTarget = {},
 ): Promise<readonly ConfigItem[]> {
-  const aim = aimAt(ctx.user, target, "user");
-  noteOther(ctx, "list", undefined, aim);
-  const owner = ownerAt(aim);
+  const authorized = authorizeTarget(ctx.user, target, "user");
+  logOtherTarget(ctx, "list", undefined, authorized);
+  const owner = ownerAt(authorized);
   const session = openOperatorSession(ctx, owner);
   const readable = keys
     .filter((key) => mayRead(ctx.user, key))
@@ -64,7 +108,7 @@ export async function listConfig(
   let taken = 0;
   const items: ConfigItem[] = [];
   for (const { key, levels } of readable) {
-    const { levels: _levels, ...item } = await explained(session, key, levels, rows.slice(taken, taken + levels.length));
+    const { levels: _levels, ...item } = await explainRows(session, key, levels, rows.slice(taken, taken + levels.length));
     items.push(item);
     taken += levels.length;
   }
@@ -72,7 +116,7 @@ export async function listConfig(
 }
 
 /** Explains a key from rows that were read. */
-export async function explained(
+export async function explainRows(
   session: OperatorSession,
   { id, definition }: TargetKey,
   levels: readonly RowLevel[],

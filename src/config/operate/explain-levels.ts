@@ -1,6 +1,6 @@
 import { describeRule } from "../../identity/access.ts";
 import { isSealed } from "../../secrets/sealed.ts";
-import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/declaration.ts";
+import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
 import { type ConfigSource, cascade, cascadeFromComputed, type Misfit, type Resolved } from "../read/cascade.ts";
 import type { RowValue } from "../read/row-cipher.ts";
 import { type ConfigRow, isCurrent, type RowLevel } from "../read/rows.ts";

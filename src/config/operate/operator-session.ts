@@ -1,10 +1,12 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
+import type { Database } from "../../context/database.ts";
 import { FrameworkError, isTypedError } from "../../errors/errors.ts";
+import type { User } from "../../identity/user.ts";
+import type { Logger } from "../../log/logger.ts";
 import type { CachedRows } from "../cache/cached-rows.ts";
 import type { ConfigSession } from "../read/resolver.ts";
 import type { ConfigRow, RowAddress, RowLevel, RowOwner } from "../read/rows.ts";
 import type { ConfigStore } from "./config-store.ts";
-import type { Aim, TargetKey } from "./target.ts";
+import type { AuthorizedTarget, TargetKey } from "./target.ts";
 
 /** Under this member a `ctx.db` opens sessions for operators. */
 export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
@@ -13,13 +15,13 @@ export const operatorSession: unique symbol = Symbol("keelson.operatorSession");
 export interface OperatorSession extends ConfigSession {
   readonly store: ConfigStore;
   /** What requests of this process have of the rows, to be told of each write. */
-  readonly kept: KeptRows;
+  readonly cache: RowCache;
   /** The app-boot override of a key; `undefined` where there is none. */
   override(id: string): unknown;
 }
 
 /** Rows as requests have them. */
-export type KeptRows = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
+export type RowCache = Pick<CachedRows, "noteWrite" | "invalidate" | "ageMs">;
 
 /** A database that configuration can be operated through: every `ctx.db` is one. */
 export interface OperatorDatabase {
@@ -27,7 +29,11 @@ export interface OperatorDatabase {
 }
 
 /** The parts of a `ctx` that the operations use. */
-export type OperatorContext = Pick<PipelineContext, "db" | "user" | "log">;
+export interface OperatorContext {
+  readonly db: Database;
+  readonly user: User;
+  readonly log: Logger;
+}
 
 /**
  * Opens a session on behalf of `owner`.
@@ -54,7 +60,7 @@ export function readStored(
   { store }: OperatorSession,
   addresses: readonly RowAddress[],
 ): Promise<readonly (ConfigRow | undefined)[]> {
-  return available("read", () => store.read(addresses));
+  return callStore("read", () => store.read(addresses));
 }
 
 /**
@@ -62,7 +68,7 @@ export function readStored(
  *
  * @throws FrameworkError `config_unavailable` where it fails.
  */
-export async function available<Result>(what: "read" | "written", work: () => Promise<Result>): Promise<Result> {
+export async function callStore<Result>(what: "read" | "written", work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {
@@ -72,7 +78,12 @@ export async function available<Result>(what: "read" | "written", work: () => Pr
 }
 
 /** Looking at another tenant or user is allowed to few, and never goes unseen. */
-export function noteOther({ log }: OperatorContext, operation: string, key: string | undefined, { isOther, owner }: Aim): void {
+export function logOtherTarget(
+  { log }: OperatorContext,
+  operation: string,
+  key: string | undefined,
+  { isOther, owner }: AuthorizedTarget,
+): void {
   if (!isOther) return;
   log.info("config.other_target", { operation, key, targetTenantId: owner.tenantId, targetUserId: owner.userId });
 }

@@ -1,8 +1,8 @@
 import { AccessDeniedError } from "../../errors/errors.ts";
 import { access, allows } from "../../identity/access.ts";
 import type { Logger } from "../../log/logger.ts";
-import type { SealedRow } from "./config-store.ts";
-import { available, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
+import type { SealedRow } from "../read/row-cipher.ts";
+import { callStore, type OperatorContext, type OperatorSession, openOperatorSession } from "./operator-session.ts";
 
 /** The progress of a rotation. */
 export interface RotationProgress {
@@ -64,7 +64,7 @@ export async function rotateRows(rotation: Rotation, { from, onProgress }: Rotat
   for (;;) {
     const activeKey = await cipher.active();
     const start = next;
-    const page = await available("read", () => store.sealedRows(start));
+    const page = await callStore("read", () => store.sealedRows(start));
     for (const row of page.rows) {
       if (!cipher.isOutdated(row.value, activeKey)) continue;
       counts[await resealRow(rotation, row)]++;
@@ -84,5 +84,5 @@ async function resealRow({ store, cipher, log }: Rotation, row: SealedRow): Prom
     log.warn("config.secret_locked", { partition, key, ringKey: row.value.key });
     return "locked";
   }
-  return (await available("written", () => store.reseal(row, value))) ? "resealed" : "overtaken";
+  return (await callStore("written", () => store.reseal(row, value))) ? "resealed" : "overtaken";
 }

@@ -1,33 +1,8 @@
-import type { ConfigKeyHandle } from "../declare/declaration.ts";
-import type { ConfigSource } from "../read/cascade.ts";
+import type { ConfigKeyHandle } from "../declare/key.ts";
+import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./change.ts";
 import type { OperatorContext } from "./operator-session.ts";
-import type { ConfigTarget } from "./target.ts";
-import type { ChangeOptions } from "./written-row.ts";
 
-/** Options of {@link setConfig}. */
-export interface SetConfigOptions extends ConfigTarget, ChangeOptions {
-  /** When the value expires: ISO 8601 with a time zone, in the future. Default: never. */
-  readonly expiresAt?: string | undefined;
-}
-
-/** Options of {@link resetConfig}. */
-export interface ResetConfigOptions extends ConfigTarget, ChangeOptions {}
-
-/** Options of {@link undoConfig}. */
-export interface UndoConfigOptions extends ConfigTarget, ChangeOptions {
-  /** The version to go back to; 0 is the state before the first. Default: the previous version. */
-  readonly version?: number | undefined;
-}
-
-/** The outcome of a checked write. */
-export interface ConfigWriteResult {
-  readonly key: string;
-  /** The value that the target now reads; absent for a secret, and if no level has one. */
-  readonly value?: unknown;
-  readonly source: ConfigSource;
-  /** The version of the written row; absent if there is no row. */
-  readonly version?: number;
-}
+// What both do is loaded with the first call: a process that only reads configuration does without.
 
 /**
  * Sets a key's value at one level. Checks type, options, bounds (at every level), size, level
@@ -47,8 +22,8 @@ export async function setConfig<Value>(
   value: NoInfer<Exclude<Value, undefined>>,
   options: SetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  const { storeChange, setting } = await import("./change.ts");
-  return storeChange(ctx, handle, setting(handle, value, options));
+  const { storeChange, setChange } = await import("./change.ts");
+  return storeChange(ctx, handle, setChange(handle, value, options));
 }
 
 /**
@@ -64,23 +39,6 @@ export async function resetConfig(
   handle: ConfigKeyHandle<unknown>,
   options: ResetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
-  const { storeChange, resetting } = await import("./change.ts");
-  return storeChange(ctx, handle, resetting(options));
-}
-
-/**
- * Restores an earlier version of a row, as a new version; another undo reverts it. The value
- * has to be valid now.
- *
- * @throws NotFoundError if the history does not have the version; otherwise as {@link setConfig}.
- * @example
- * await undoConfig(ctx, config.maxUploadSizeMb, { version: 2 });
- */
-export async function undoConfig(
-  ctx: OperatorContext,
-  handle: ConfigKeyHandle<unknown>,
-  options: UndoConfigOptions = {},
-): Promise<ConfigWriteResult> {
-  const { storeChange, undoing } = await import("./change.ts");
-  return storeChange(ctx, handle, undoing(handle, options));
+  const { storeChange, resetChange } = await import("./change.ts");
+  return storeChange(ctx, handle, resetChange(options));
 }

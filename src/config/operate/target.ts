@@ -2,7 +2,7 @@ import { AccessDeniedError, FrameworkError, NotFoundError, ValidationError } fro
 import { access, allows, describeRule } from "../../identity/access.ts";
 import { isIdentifier } from "../../identity/claims.ts";
 import type { User } from "../../identity/user.ts";
-import type { ConfigKeyDefinition, ConfigScope } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import { type RowLevel, type RowOwner, rowLevels } from "../read/rows.ts";
 
 /** Which rows an operator reads or writes. */
@@ -22,7 +22,7 @@ export interface TargetKey {
 }
 
 /** A target that the caller may reach. */
-export interface Aim {
+export interface AuthorizedTarget {
   readonly owner: RowOwner;
   readonly scope: ConfigScope;
   /** Whether it is another tenant or user than the caller. */
@@ -38,13 +38,13 @@ const breadth: Readonly<Record<ConfigScope, number>> = { user: 0, tenant: 1, sys
  * AccessDeniedError for another tenant or user without `access.systemAdmin`; ValidationError
  * for a level the key does not have.
  */
-export function aimToRead(user: User, key: TargetKey, target: ConfigTarget): Aim {
+export function authorizeRead(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   assertReadable(user, key);
-  const aim = aimAt(user, target, key.definition.scope);
-  if (breadth[aim.scope] < breadth[key.definition.scope]) {
-    throw new ValidationError([{ field: "scope", error: `a ${key.definition.scope} key has no ${aim.scope} rows` }]);
+  const authorized = authorizeTarget(user, target, key.definition.scope);
+  if (breadth[authorized.scope] < breadth[key.definition.scope]) {
+    throw new ValidationError([{ field: "scope", error: `a ${key.definition.scope} key has no ${authorized.scope} rows` }]);
   }
-  return aim;
+  return authorized;
 }
 
 /**
@@ -52,18 +52,18 @@ export function aimToRead(user: User, key: TargetKey, target: ConfigTarget): Aim
  * write rule; a broader scope than the key's is for `access.systemAdmin` only.
  *
  * @throws FrameworkError `unauthenticated` for a caller that is not signed in;
- * AccessDeniedError where the caller may not write there; and what `aimToRead` throws.
+ * AccessDeniedError where the caller may not write there; and what `authorizeRead` throws.
  */
-export function aimToWrite(user: User, key: TargetKey, target: ConfigTarget): Aim {
+export function authorizeWrite(user: User, key: TargetKey, target: ConfigTarget): AuthorizedTarget {
   const { id, definition } = key;
   assertReadable(user, key);
   if (!allows(access.authenticated, user)) throw new FrameworkError("unauthenticated", "Authentication required");
   if (!allows(definition.write, user)) throw new AccessDeniedError(`to write ${id} takes ${describeRule(definition.write)}`);
-  const aim = aimToRead(user, key, target);
-  if (breadth[aim.scope] > breadth[definition.scope] && !allows(access.systemAdmin, user)) {
-    throw new AccessDeniedError(`to write a ${definition.scope} key's ${aim.scope} rows takes systemAdmin`);
+  const authorized = authorizeRead(user, key, target);
+  if (breadth[authorized.scope] > breadth[definition.scope] && !allows(access.systemAdmin, user)) {
+    throw new AccessDeniedError(`to write a ${definition.scope} key's ${authorized.scope} rows takes systemAdmin`);
   }
-  return aim;
+  return authorized;
 }
 
 /**
@@ -72,7 +72,7 @@ export function aimToWrite(user: User, key: TargetKey, target: ConfigTarget): Ai
  * @throws AccessDeniedError for another tenant or user without `access.systemAdmin`;
  * ValidationError for a target that is none.
  */
-export function aimAt(user: User, { scope, tenantId, userId }: ConfigTarget, keyScope: ConfigScope): Aim {
+export function authorizeTarget(user: User, { scope, tenantId, userId }: ConfigTarget, keyScope: ConfigScope): AuthorizedTarget {
   const ids = Object.entries({ tenantId, userId }).filter(([, value]) => value !== undefined);
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
@@ -91,18 +91,18 @@ export function aimAt(user: User, { scope, tenantId, userId }: ConfigTarget, key
 }
 
 /**
- * The row that an aim is at.
+ * The row of a target.
  *
- * @throws ValidationError where the aim names nobody who has such a row.
+ * @throws ValidationError where the target names nobody who has such a row.
  */
-export function aimedLevel({ owner, scope }: Aim): RowLevel {
+export function levelOf({ owner, scope }: AuthorizedTarget): RowLevel {
   const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);
   if (level !== undefined) return level;
   throw new ValidationError([{ field: `${scope}Id`, error: `a ${scope} row belongs to a ${scope}; name one` }]);
 }
 
 /** Whose rows count for a reader at `scope`: a broader one leaves the narrower rows out. */
-export function ownerAt({ owner: { tenantId, userId }, scope }: Aim): RowOwner {
+export function ownerAt({ owner: { tenantId, userId }, scope }: AuthorizedTarget): RowOwner {
   return {
     tenantId: scope === "system" ? undefined : tenantId,
     userId: scope === "user" ? userId : undefined,

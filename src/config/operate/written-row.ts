@@ -1,5 +1,5 @@
 import { ConflictError, type FieldError, ValidationError } from "../../errors/errors.ts";
-import type { ConfigKeyDefinition } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { ConfigRow } from "../read/rows.ts";
 import type { HistoryEntry } from "./config-store.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type ConfigKeyDefinition, createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { cascade, cascadeFromComputed, type Levels, type Misfit } from "./cascade.ts";
 
 const limit = createUserConfig("number", { default: 10, bounds: { min: 1, max: 100 } }).definition;

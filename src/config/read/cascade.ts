@@ -1,5 +1,5 @@
 import { FrameworkError } from "../../errors/errors.ts";
-import type { ConfigKeyDefinition } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition } from "../declare/key.ts";
 import { clamp, named, outOfBounds, typeMismatch } from "../declare/value-check.ts";
 import type { RowValue } from "./row-cipher.ts";
 import type { RowSource } from "./rows.ts";

@@ -1,4 +1,4 @@
-import type { ConfigKeyDefinition, ConfigScope } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import type { Resolved } from "./cascade.ts";
 import { type ConfigRow, type ConfigRowReader, type RowLevel, type RowOwner, rowLevels } from "./rows.ts";
 

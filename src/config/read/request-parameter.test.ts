@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type ConfigKeyHandle, createTenantConfig, createUserConfig, type KeyDeclaration } from "../declare/declaration.ts";
+import { createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import type { ConfigKeyHandle, KeyDeclaration } from "../declare/key.ts";
 import { type ClampData, resolveConfigOrParam } from "./request-parameter.ts";
 
 const expiry = handle(createTenantConfig("number", { default: 900, bounds: { min: 60, max: 604_800 }, allowPerRequest: true }));

@@ -1,5 +1,4 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
-import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/declaration.ts";
+import type { ConfigKeyDefinition, ConfigKeyHandle, ConfigReader } from "../declare/key.ts";
 import { clamp } from "../declare/value-check.ts";
 
 /** A clamped parameter, as a log line takes it (specification 6, rule 7). */
@@ -36,7 +35,7 @@ export interface ParameterOptions {
  * });
  */
 export async function resolveConfigOrParam<Value>(
-  ctx: Pick<PipelineContext, "config">,
+  ctx: ConfigReader,
   handle: ConfigKeyHandle<Value>,
   paramValue: unknown,
   options: ParameterOptions = {},

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { PipelineContext } from "../../context/pipeline-context.ts";
 import { FrameworkError, NotFoundError } from "../../errors/errors.ts";
 import type { Logger } from "../../log/logger.ts";
 import { createSecrets } from "../../secrets/secrets.ts";
-import type { ConfigKeyDefinition, ConfigScope } from "../declare/declaration.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import type { ComputedContext, ConfigKeyDefinition, ConfigScope } from "../declare/key.ts";
 import type { ConfigSource } from "./cascade.ts";
 import { type ComputedNode, createComputedValues } from "./computed-values.ts";
 import { type KeyRows, uncachedRows } from "./key-rows.ts";
@@ -65,7 +64,7 @@ function session(caller: RowOwner, { rows = store({}).reader, log = recorder().l
     held: new Map(),
     cipher: createRowCipher(createSecrets({ clock: { now: () => nowMs } }), () => "config"),
     // The functions of these tests use nothing of their ctx but `config`.
-    contextFor: (node) => ({ config: (handle: { id: string }) => config?.(handle.id, node) }) as unknown as PipelineContext,
+    contextFor: (node) => ({ config: (handle: { id: string }) => config?.(handle.id, node) }) as unknown as ComputedContext,
   };
 }
 
@@ -263,7 +262,7 @@ describe("computed keys", () => {
 
   test("keys that read each other are found and named; a row breaks the circle", async () => {
     const handle = (key: string) => ({ id: key, definition: keys[key] as ConfigKeyDefinition });
-    const reads = (key: string) => async (ctx: PipelineContext) => Number(await ctx.config(handle(key))) + 1;
+    const reads = (key: string) => async (ctx: ComputedContext) => Number(await ctx.config(handle(key))) + 1;
     const keys: Record<string, ConfigKeyDefinition> = {
       a: createTenantConfig("number", { computed: reads("b") }).definition,
       b: createTenantConfig("number", { computed: reads("a") }).definition,

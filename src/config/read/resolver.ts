@@ -1,10 +1,9 @@
-import type { PipelineContext } from "../../context/pipeline-context.ts";
 import { FrameworkError, isTypedError } from "../../errors/errors.ts";
 import type { Logger } from "../../log/logger.ts";
 import type { Clock } from "../../process/clock.ts";
 import type { AppOverrides } from "../declare/app-overrides.ts";
-import type { ConfigKeyDefinition } from "../declare/declaration.ts";
 import { frameworkDefault } from "../declare/framework-defaults.ts";
+import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
 import { cascade, cascadeFromComputed, type LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
 import { createFirstSeen } from "./first-seen.ts";
@@ -23,7 +22,7 @@ export interface ConfigSession extends RowOwner {
   /** Opens the rows of encrypted keys. */
   readonly cipher: RowCipher;
   /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */
-  contextFor(node: ComputedNode): PipelineContext;
+  contextFor(node: ComputedNode): ComputedContext;
 }
 
 /** Under this member a `ctx.db` opens sessions, for {@link ConfigResolver.getWithSource}. */
@@ -157,12 +156,12 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   const stillHolds = (
     decision: Decision | undefined,
     definition: ConfigKeyDefinition,
-    { clock }: ConfigSession,
+    session: ConfigSession,
   ): decision is Decision =>
     decision !== undefined &&
     decision.by === itself &&
     decision.definition === definition &&
-    (decision.untilMs === Number.POSITIVE_INFINITY || clock.now() < decision.untilMs);
+    (decision.untilMs === Number.POSITIVE_INFINITY || session.clock.now() < decision.untilMs);
 
   const resolve: ConfigResolver["resolve"] = (session, id, definition, from) => {
     const rows = session.rows.rowsOf(id, definition.scope);

@@ -1,7 +1,6 @@
 import { isSealed, type Sealed } from "../../secrets/sealed.ts";
 import type { Secrets } from "../../secrets/secrets.ts";
-import type { ConfigKeyDefinition } from "../declare/declaration.ts";
-import type { SealedRow } from "../operate/config-store.ts";
+import type { ConfigKeyDefinition } from "../declare/key.ts";
 import type { ConfigRow, RowAddress } from "./rows.ts";
 
 /**
@@ -36,6 +35,14 @@ export interface RowCipher {
   active(): Promise<string>;
   /** @throws as `Secrets.refresh`. */
   refresh(): Promise<void>;
+}
+
+/** A row whose value is sealed. */
+export interface SealedRow {
+  readonly address: RowAddress;
+  /** As it is stored; absent from rows that were put there by hand. */
+  readonly version: number | undefined;
+  readonly value: Sealed;
 }
 
 /** How a {@link RowCipher} seals. */

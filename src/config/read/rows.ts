@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ConfigScope } from "../declare/declaration.ts";
+import type { ConfigScope } from "../declare/key.ts";
 
 /** A stored value of one key at one level. */
 export interface ConfigRow {
@@ -87,11 +87,17 @@ export function userPartition(tenantId: string, userId: string): string {
 
 const ofUsers = "config#user#";
 
-/** The tenant's partition beside the partition of one of its users; `undefined` for any other partition. */
-export function owningPartition(partition: string): string | undefined {
-  if (!partition.startsWith(ofUsers)) return undefined;
+/** Partitions, the narrowest first: a user's, its tenant's, the one that holds for all tenants; or the last ones of these. */
+export type PartitionPath = readonly Pick<RowLevel, "partition">[];
+
+/** The path that begins with a partition. */
+export function pathFrom(partition: string): PartitionPath {
+  const system = { partition: systemPartition() };
+  if (partition === system.partition) return [system];
+  if (!partition.startsWith(ofUsers)) return [{ partition }, system];
   // Safe to look for: an ID's own `#` is escaped.
-  return `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
+  const owner = `config#tenant#${partition.slice(ofUsers.length, partition.indexOf("#", ofUsers.length))}`;
+  return [{ partition }, { partition: owner }, system];
 }
 
 /** DynamoDB takes partition keys of up to 2048 bytes; the longest of ours has two IDs and 13 bytes more. */

@@ -5,15 +5,17 @@ import { access } from "../../identity/access.ts";
 import { anonymous, type User } from "../../identity/user.ts";
 import type { Logger } from "../../log/logger.ts";
 import { createSecrets } from "../../secrets/secrets.ts";
-import { createSystemConfig, createTenantConfig, createUserConfig, type KeyDeclaration } from "../declare/declaration.ts";
+import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
+import type { KeyDeclaration } from "../declare/key.ts";
 import { createComputedValues } from "../read/computed-values.ts";
 import { createRowCipher } from "../read/row-cipher.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, tenantPartition } from "../read/rows.ts";
+import { undoConfig } from "./change.ts";
+import { configHistory } from "./config-history.ts";
 import type { ConfigStore, HistoryEntry, RowWrite } from "./config-store.ts";
-import { configHistory } from "./history.ts";
-import { explainConfig } from "./look-up.ts";
-import { type KeptRows, type OperatorContext, operatorSession } from "./operator-session.ts";
-import { resetConfig, setConfig, undoConfig } from "./set-config.ts";
+import { explainConfig } from "./explain-config.ts";
+import { type OperatorContext, operatorSession, type RowCache } from "./operator-session.ts";
+import { resetConfig, setConfig } from "./set-config.ts";
 
 const nowMs = 1_700_000_000_000;
 const admin: User = { id: "ann", tenantId: "acme", roles: ["admin"] };
@@ -46,11 +48,11 @@ function memory({ before }: { before?: (write: RowWrite) => void } = {}) {
   return { rows, store };
 }
 
-function context(user: User, store: ConfigStore, seams: Partial<KeptRows> = {}): OperatorContext {
+function context(user: User, store: ConfigStore, seams: Partial<RowCache> = {}): OperatorContext {
   const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {}, child: () => log };
   const open = (owner: RowOwner) => ({
     ...owner,
-    kept: { noteWrite: () => {}, invalidate: () => {}, ageMs: () => undefined, ...seams },
+    cache: { noteWrite: () => {}, invalidate: () => {}, ageMs: () => undefined, ...seams },
     store,
     override: () => undefined,
     log,

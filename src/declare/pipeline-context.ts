@@ -1,29 +1,9 @@
-// biome-ignore lint/style/noRestrictedImports: a type only; `ctx.db` is a document client
-import type { DynamoDBDocumentClient, TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
-import type { ConfigKeyHandle } from "../config/declare/declaration.ts";
+import type { ConfigKeyHandle } from "../config/declare/key.ts";
+import type { CommitItem, Database } from "../context/database.ts";
+import type { Events, Jobs, Queries } from "../context/names.ts";
+import type { RequestView } from "../context/request-view.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
-import type { Events, Jobs, Queries } from "./names.ts";
-
-/** The type of `ctx.db`: a DynamoDB document client whose calls abort with `ctx.signal`. */
-export type Database = DynamoDBDocumentClient;
-
-/** An action of `ctx.commit`: one of `Put`, `Update`, `Delete` and `ConditionCheck`. */
-export type CommitItem = NonNullable<TransactWriteCommandInput["TransactItems"]>[number];
-
-/** The HTTP request that a handler answers. Everything in it is read-only. */
-export interface RequestView {
-  readonly method: string;
-  /** The path, percent-encoded: as received, or encoded again if an API Gateway HTTP API has decoded it. */
-  readonly path: string;
-  /** Prototype-free, names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** Prototype-free, names in lower case. */
-  readonly cookies: Readonly<Record<string, string>>;
-  readonly ip: string | undefined;
-  /** The body's bytes as received; empty if there was no body, or a middleware has parsed a form. */
-  readonly rawBody: Uint8Array;
-}
 
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
