@@ -1,5 +1,8 @@
+export type { CacheOptions } from "./config/cache/cache-options.ts";
 export { validateAppOverrides } from "./config/declare/app-overrides.ts";
 export {
+  type Bounds,
+  type ComputedContext,
   type ConfigKeyDefinition,
   type ConfigKeyHandle,
   type ConfigScope,
@@ -23,6 +26,7 @@ export {
   configHistory,
 } from "./config/operate/history.ts";
 export { type ConfigExplanation, type ConfigItem, explainConfig } from "./config/operate/look-up.ts";
+export type { OperatorContext } from "./config/operate/operator-session.ts";
 export { type RotationOptions, type RotationProgress, rotateConfigKeys } from "./config/operate/rotation.ts";
 export {
   type ConfigWriteResult,
@@ -58,6 +62,7 @@ export {
   ConflictError,
   type ErrorDetails,
   type FieldError,
+  FrameworkError,
   isTypedError,
   NotFoundError,
   PipelineError,
@@ -68,12 +73,14 @@ export type { Cause } from "./events/cause.ts";
 export type { SharedEvent } from "./events/envelope.ts";
 export type { MessageProof } from "./events/proof.ts";
 export type { CorsOptions } from "./http/cors.ts";
+export type { Limits } from "./http/limits.ts";
 export type { BodyKind } from "./http/message.ts";
 export { type Reply, type ReplyCookie, type ReplyOptions, reply } from "./http/reply.ts";
 export { type AccessRule, access } from "./identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
+export type { PowertoolsLogger } from "./log/powertools-logger.ts";
 export type { OnceBy } from "./once/once-by.ts";
 export type { Environment } from "./process/environment.ts";
 export { buildServer, type Server } from "./server/server.ts";
