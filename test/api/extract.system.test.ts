@@ -1,5 +1,15 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -18,7 +28,7 @@ beforeAll(async () => {
 }, 120_000);
 
 beforeAll(() => {
-  root = mkdtempSync(join(tmpdir(), "keelson-api-"));
+  root = realpathSync(mkdtempSync(join(tmpdir(), "keelson-api-"))); // a link on macOS
   const tools = "scripts/api/node_modules";
   cpSync(join(repository, "scripts"), join(root, "scripts"), {
     recursive: true,

@@ -82,6 +82,17 @@ test("every action is pinned to a commit, and says which version that is", () =>
   expect(new Set(pins.map((pin) => pin?.split("@")[0])).size).toBe(pins.length);
 });
 
+test("a checkout may lie at a path with spaces, and on a drive of Windows: no path is taken from a URL", () => {
+  const files = globSync(["*.ts", "{src,test,scripts}/**/*.{ts,mjs}"], {
+    cwd: root,
+    exclude: ["**/node_modules/**", "**/kept/**"],
+  });
+  const taken = new RegExp(["import.meta.url", "pathname"].join(String.raw`\)\.`));
+
+  expect(files.filter((file) => taken.test(text(file)))).toEqual([]);
+  expect(files.length).toBeGreaterThan(500);
+});
+
 test("every job ends, may only what it needs, and keeps no credentials", () => {
   for (const { name, workflow } of workflows) {
     // What a job needs beyond reading it says itself.
