@@ -81,7 +81,7 @@ test("each entry point has a report of what it exports, without comments and imp
     "side-door.api.md": [
       "# keelson/side-door",
       note,
-      "Exports of another entry point too: `Room`.",
+      "Exports of another place, or by another name: `Key_2 as Key`, `Room`.",
       block(
         "import type { Context } from 'aws-lambda';",
         "",
@@ -107,6 +107,15 @@ test("each entry point has a report of what it exports, without comments and imp
       ),
     ].join("\n\n"),
   });
+});
+
+test("a name that an export gives is part of the report", () => {
+  const renamed = extracted.replace("export { entry_side_door }", "export { entry_side_door }\n\nexport { Handle as Grip }");
+  const reports = reportsOf(renamed, entries);
+
+  expect(reports.get("keelson.api.md")).toContain("by another name: `Handle as Grip`.");
+  expect(reports.get("keelson.api.md")).toContain("type Handle = {");
+  expect(reports.get("unexported.api.md")).not.toContain("type Handle");
 });
 
 test("a declaration that would be in no report is an error", () => {
