@@ -1,8 +1,9 @@
 import { globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-const source = (path: string) => new URL(`./src/${path}`, import.meta.url).pathname;
+const source = (path: string) => join(import.meta.dirname, "src", path);
 
 /** The package by its own name, from the sources. */
 export const alias = [

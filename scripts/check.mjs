@@ -14,6 +14,7 @@ try {
   step("lint, format, import directions", () => run("biome", ["check", "--error-on-warnings", "."]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
+  step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));
   const tarball = step("pack", pack);
   step("publint", () => run("publint", ["run", tarball, "--strict"]));
   step("types of the package", () => run("attw", [tarball, "--profile", "esm-only"]));

@@ -1,11 +1,10 @@
 // Runs osls, which lives in infra/, a package of its own: `npm ci` of the repository stays small without it.
-import { spawn, spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { installPackage } from "./install.mjs";
 
 const root = join(import.meta.dirname, "..");
 const infra = join(root, "infra");
-const installed = join(infra, "node_modules", ".package-lock.json");
 
 /** Where `osls package` puts the templates and the archive. */
 export const packageDirectory = join(".keelson", "package");
@@ -16,15 +15,7 @@ export const packageDirectory = join(".keelson", "package");
  * @throws Error where npm fails.
  */
 export function installInfra(say) {
-  const lock = statSync(join(infra, "package-lock.json"));
-  if (existsSync(installed) && statSync(installed).mtimeMs >= lock.mtimeMs) return;
-  say("installing infra/, a package of its own");
-  const began = performance.now();
-  // None of it needs an install script.
-  const args = ["ci", "--prefix", infra, "--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
-  const { status } = spawnSync("npm", args, { cwd: root, stdio: "inherit", shell: process.platform === "win32" });
-  if (status !== 0) throw new Error(`npm ${args.join(" ")} failed`);
-  say(`installed after ${seconds(began)}`);
+  installPackage("infra", say);
 }
 
 /**

@@ -1,6 +1,8 @@
+export type { CacheOptions } from "./config/cache/cache-options.ts";
 export { validateAppOverrides } from "./config/declare/app-overrides.ts";
 export { createSystemConfig, createTenantConfig, createUserConfig } from "./config/declare/declaration.ts";
 export type {
+  Bounds,
   ComputedContext,
   ConfigKeyDefinition,
   ConfigKeyHandle,
@@ -14,6 +16,7 @@ export {
   validateConfigKeyComputed,
 } from "./config/declare/validators.ts";
 export type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./config/operate/change.ts";
+export type { OperatorContext } from "./config/operate/operator-session.ts";
 export { resetConfig, setConfig } from "./config/operate/set-config.ts";
 export type { ConfigTarget } from "./config/operate/target.ts";
 export type { ConfigSource } from "./config/read/cascade.ts";
@@ -42,6 +45,7 @@ export {
   ConflictError,
   type ErrorDetails,
   type FieldError,
+  FrameworkError,
   isTypedError,
   NotFoundError,
   PipelineError,
@@ -53,12 +57,14 @@ export type { SharedEvent } from "./events/envelope.ts";
 export type { MessageProof } from "./events/proof.ts";
 export type { ReplyCookie } from "./http/cookies.ts";
 export type { CorsOptions } from "./http/cors.ts";
+export type { Limits } from "./http/limits.ts";
 export type { BodyKind } from "./http/message.ts";
 export { type Reply, type ReplyOptions, reply } from "./http/reply.ts";
 export { type AccessRule, access } from "./identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
+export type { PowertoolsLogger } from "./log/powertools-logger.ts";
 export type { OnceBy } from "./once/once-by.ts";
 export type { Environment } from "./process/environment.ts";
 export { buildServer, type Server } from "./server/server.ts";

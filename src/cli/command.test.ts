@@ -121,7 +121,7 @@ describe("the program", () => {
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  const program = new URL("./main.ts", import.meta.url).pathname;
+  const program = join(import.meta.dirname, "./main.ts");
   /** Runs in an empty folder, with nothing of this process's environment. */
   const execute = (args: readonly string[], env: Record<string, string> = {}) =>
     new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {

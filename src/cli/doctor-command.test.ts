@@ -9,7 +9,7 @@ import { startTestApp, type TestApp } from "../testing/index.ts";
 import { runCommand } from "./command.ts";
 import { doctorUsage } from "./doctor-command.ts";
 
-const source = JSON.stringify(new URL("../index.ts", import.meta.url).pathname);
+const source = JSON.stringify(new URL("../index.ts", import.meta.url).href);
 const made = `buildServer({ features: [defineFeature("mugs", (r) => void r.table("mugs", { partitionKey: "pk" }))] })`;
 const modules = {
   "server.mjs": `export const other = 1; export const server = ${made};`,
@@ -129,7 +129,7 @@ describe("keelson doctor", () => {
   });
 
   test("runs as a program, and ends by itself", async () => {
-    const program = new URL("./main.ts", import.meta.url).pathname;
+    const program = join(import.meta.dirname, "./main.ts");
     const { code, stdout } = await new Promise<{ code: unknown; stdout: string }>((resolve) => {
       execFile(
         process.execPath,

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -391,7 +392,7 @@ test("it runs where there is no page, in a worker", async () => {
 });
 
 test("the bundle has at most 3 KB gzipped, and imports nothing", async () => {
-  const entry = new URL("./index.ts", import.meta.url).pathname;
+  const entry = join(import.meta.dirname, "./index.ts");
   const { outputFiles, metafile } = await build({
     entryPoints: [entry],
     bundle: true,

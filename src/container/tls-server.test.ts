@@ -374,7 +374,7 @@ test("a stream that breaks is reset, and logged", async () => {
   const served = await serving();
   const { get } = await served.client();
 
-  expect(await get("/failing")).toMatchObject({ status: 200, reset: 2 });
+  expect(await get("/failing")).toMatchObject({ reset: 2 }); // its head comes first in Node 24, and is dropped in 22 and 26
   await expect
     .poll(() => served.logs)
     .toContainEqual(expect.objectContaining({ msg: "response.cut_off", message: "the source failed" }));

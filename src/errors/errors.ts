@@ -112,9 +112,10 @@ export class ConflictError extends PipelineError {
 }
 
 /**
- * An error of the framework's own: its status stands in {@link errorCodes}.
+ * An error of keelson's own: its status is that of its code in {@link errorCodes} (specification 7).
  *
- * @internal
+ * @example
+ * if (error instanceof FrameworkError && error.code === "config_unavailable") retryLater();
  */
 export class FrameworkError extends PipelineError {
   static override readonly name: string = "FrameworkError";

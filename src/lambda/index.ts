@@ -1,3 +1,4 @@
+export type { Swept } from "../events/outbox.ts";
 export type { HttpApiEvent, HttpApiResult } from "./http-api.ts";
 export type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 export { type LambdaHttpHandler, lambdaHandler, lambdaHttp } from "./http-handler.ts";

@@ -1,3 +1,4 @@
+export type { JobMessage } from "../events/job-message.ts";
 export { CrashError } from "./crash-error.ts";
 export { type CrashScenario, type Cut, crashEverywhere } from "./crash-kit.ts";
 export type { Fault, Faults } from "./faults.ts";

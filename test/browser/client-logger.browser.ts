@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { join } from "node:path";
 import { build } from "esbuild";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -49,7 +50,7 @@ afterEach(() => page.close());
 
 /** The library as a page gets it, under `keelson`. */
 async function bundle(): Promise<Uint8Array> {
-  const entry = new URL("../../src/client/index.ts", import.meta.url).pathname;
+  const entry = join(import.meta.dirname, "../../src/client/index.ts");
   const { outputFiles } = await build({
     entryPoints: [entry],
     bundle: true,

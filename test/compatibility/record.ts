@@ -1,4 +1,5 @@
-// Keeps a version: its bundle, and what it stores and sends. Run once at each release, with the version as it is published:
+// Keeps a version: its bundle, and what it stores and sends. `npm run release` runs it for each, with the package as it is
+// packed. A published one can be kept later:
 //   npm install --prefix /tmp/released keelson@<version> dynalite@4 && node test/compatibility/record.ts /tmp/released/node_modules/keelson
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

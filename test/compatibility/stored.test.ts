@@ -7,9 +7,9 @@ import { useSession } from "./use-session.ts";
 import { currentVersion, keptFile, keptVersions } from "./version.ts";
 
 const current = await currentVersion();
-const session = useSession(current);
 
 describe.each(keptVersions())("what %s has left:", (version) => {
+  const session = useSession(current); // of its own: versions leave things under the same names
   const stored = keptJson<readonly (Left & { readonly name: string })[]>(keptFile(version, "stored.json"));
 
   test.each(stored.map((left) => [left.name, left] as const))("%s", async (name, left) => {

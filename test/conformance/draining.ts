@@ -17,7 +17,7 @@ export const drainingRows: readonly Row[] = [
 
 async function notReadyOnceDraining(): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-conformance-"));
-  const fixture = new URL("../fixtures/container.ts", import.meta.url).pathname;
+  const fixture = join(import.meta.dirname, "../fixtures/container.ts");
   const env = {
     PORT: "0",
     NODE_ENV: "development",

@@ -104,7 +104,7 @@ const happenings: readonly string[] = ["shutdown.started", "job.processed", "poo
 
 async function stopOne(): Promise<Stopped> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-shutdown-"));
-  const fixture = new URL("../fixtures/events.ts", import.meta.url).pathname;
+  const fixture = join(import.meta.dirname, "../fixtures/events.ts");
   const env = {
     PORT: "0",
     NODE_ENV: "development",

@@ -5,7 +5,7 @@ import { doctorUsage } from "../../src/cli/doctor-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
 import { outboxUsage } from "../../src/cli/outbox-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
-import { allBlocks, type CodeBlock, codeBlocks, placeOf, root } from "./markdown.ts";
+import { allBlocks, type CodeBlock, codeBlocks, documents, placeOf, root, textOf } from "./markdown.ts";
 
 const blocks = allBlocks();
 const inLanguage = (language: string) => blocks.filter((block) => block.language === language);
@@ -65,6 +65,23 @@ test("every sh line is a command that is there", () => {
   );
 
   expect(unknown).toEqual([]);
+});
+
+test("every npm script that a text names is there, and every file that it has Node run", () => {
+  const unknown = documents.flatMap((document) =>
+    [...textOf(document).matchAll(/(?<=`)(?:npm run|npx|node) [^`]+(?=`)/g)].flatMap(([command]) =>
+      isNamed(command.split(/\s+/)) ? [] : [`${document}: ${command}`],
+    ),
+  );
+
+  expect(unknown).toEqual([]);
+  expect(
+    [
+      ["npm", "run", "gone"],
+      ["npx", "gone"],
+      ["node", "scripts/gone.mjs"],
+    ].filter(isNamed),
+  ).toEqual([]);
 });
 
 test("every mermaid block is of a kind that is checked", () => {
@@ -159,6 +176,14 @@ function isKnown([program, ...words]: readonly string[], block: CodeBlock): bool
     existsSync(join(root, second)) ||
     blocks.some((other) => other.document === block.document && nameOf(other) === basename(second));
   return isThere && (envFile === undefined || existsSync(join(root, envFile)));
+}
+
+/** In a sentence: a command may have parts that the reader fills in. */
+function isNamed([program, ...words]: readonly string[]): boolean {
+  const [first = "", second = ""] = words.filter((word) => !word.startsWith("-"));
+  if (program === "npm") return second in scripts;
+  if (program === "npx") return first === "keelson" || first === "node" || existsSync(join(root, "node_modules/.bin", first));
+  return first.startsWith("…") || existsSync(join(root, first));
 }
 
 function parses(text: string): boolean {

@@ -9,6 +9,9 @@ export const documents: readonly string[] = [
   "README.md",
   "AGENTS.md",
   "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "SECURITY.md",
+  ".github/PULL_REQUEST_TEMPLATE.md",
   ...globSync("docs/**/*.md", { cwd: root }).map((path) => path.replaceAll("\\", "/")),
 ].sort();
 

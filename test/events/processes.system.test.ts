@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
 import { buildServer } from "../../src/index.ts";
@@ -7,7 +8,7 @@ import { things } from "../fixtures/events.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const secret = "a secret that all processes of this test share";
-const fixture = new URL("../fixtures/events.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/events.ts");
 
 async function start(app: TestApp, started: StartedProcess[], pauseMs = 0): Promise<StartedProcess> {
   const env = {

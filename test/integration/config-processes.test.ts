@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type EmbeddedStack, startEmbeddedStack } from "../../src/embedded/index.ts";
 import { signToken } from "../../src/identity/token.ts";
@@ -11,7 +12,7 @@ let processes: StartedProcess[] = [];
 
 beforeAll(async () => {
   stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
-  const fixture = new URL("../fixtures/configured.ts", import.meta.url).pathname;
+  const fixture = join(import.meta.dirname, "../fixtures/configured.ts");
   const env = {
     ...stack.env,
     NODE_ENV: "development",

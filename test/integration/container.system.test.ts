@@ -18,7 +18,7 @@ afterEach(async () => {
 
 async function start(env: Readonly<Record<string, string | undefined>> = {}): Promise<StartedProcess> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-container-"));
-  const fixture = new URL("../fixtures/container.ts", import.meta.url).pathname;
+  const fixture = join(import.meta.dirname, "../fixtures/container.ts");
   const process_ = await startProcess(process.execPath, [fixture], {
     PORT: "0",
     NODE_ENV: "development",

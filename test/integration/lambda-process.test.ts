@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { buildServer, defineFeature } from "../../src/index.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 
-const fixture = new URL("../fixtures/lambda-process.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/lambda-process.ts");
 // What the functions publish needs a bus and queues: an app of the same kind makes them.
 const making = defineFeature("making", (r) => void r.event("leaf.fell" as never, z.object({}) as never));
 

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
-const fixture = new URL("../fixtures/life.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/life.ts");
 const running: { process: StartedProcess; directory: string }[] = [];
 afterEach(async () => {
   for (const { process, directory } of running.splice(0)) {

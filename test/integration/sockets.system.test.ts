@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
-const fixture = new URL("../fixtures/sockets.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/sockets.ts");
 const cert = readFileSync(new URL("../fixtures/tls/localhost-cert.pem", import.meta.url));
 const running: { process: StartedProcess; directory: string }[] = [];
 const open: { destroy(): void }[] = [];

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildServer } from "../../src/index.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
@@ -12,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const lingerMs = 1_500;
-const fixture = new URL("../fixtures/load.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/load.ts");
 const start = () =>
   startProcess(process.execPath, [...nodeOptions, fixture], {
     ...app.env,

@@ -1,4 +1,5 @@
 // Drains an instance of keelson under load and prints what was sent, got and lost: `node test/load/main.ts --help`.
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildServer } from "../../src/index.ts";
 import { startTestApp } from "../../src/testing/index.ts";
@@ -43,7 +44,7 @@ const app = await startTestApp(buildServer({ features: [] }));
 try {
   const totalMs = lingerMs + 37_000;
   const env = { ...app.env, NODE_ENV: "production", SHUTDOWN: JSON.stringify({ lingerMs, totalMs }) };
-  const fixture = new URL("../fixtures/load.ts", import.meta.url).pathname;
+  const fixture = join(import.meta.dirname, "../fixtures/load.ts");
   for (let run = 1; run <= runs; run += 1) {
     const { tally, lostByProcess, exitMs, code } = await drain({
       start: () => startProcess(process.execPath, [...nodeOptions, fixture], env),

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
@@ -8,7 +9,7 @@ import { startBalancer } from "./balancer.ts";
 import { startLoad } from "./clients.ts";
 
 const secret = "a secret that all instances of this test share";
-const fixture = new URL("../fixtures/once.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/once.ts");
 let app: TestApp;
 const started: StartedProcess[] = [];
 

@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
@@ -6,7 +7,7 @@ import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
 
 const secret = "a secret that all processes of this test share";
-const fixture = new URL("../fixtures/once.ts", import.meta.url).pathname;
+const fixture = join(import.meta.dirname, "../fixtures/once.ts");
 let app: TestApp;
 const started: StartedProcess[] = [];
 

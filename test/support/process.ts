@@ -56,7 +56,9 @@ export async function startProcess(
 export function signalGroup({ child }: StartedProcess, signal: NodeJS.Signals): void {
   if (child.pid === undefined || child.exitCode !== null) return;
   try {
-    process.kill(-child.pid, signal);
+    if (process.platform === "win32")
+      child.kill(signal); // there are no groups
+    else process.kill(-child.pid, signal);
   } catch {
     // It is gone already.
   }

@@ -52,7 +52,7 @@ export type KeyOptions<Type extends ConfigType, Option extends string, Default, 
     /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
     readonly options?: readonly Option[];
     /** Derives the value if no row is stored. If it returns `undefined`, the default counts. */
-    readonly computed?: (ctx: ComputedContext) => Computed | Promise<Computed>;
+    computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method: a function of a whole `PipelineContext` fits too
   };
 
 /** The type of a read: it includes `undefined` only without `default` and `computed`. */

@@ -25,7 +25,8 @@ export interface ConfigKeyDefinition {
   readonly bounds?: Bounds;
   /** The values a select key may have. */
   readonly options?: readonly string[];
-  readonly computed?: (ctx: ComputedContext) => unknown;
+  /** A method, so that a function of a whole `PipelineContext` fits: at run time it gets one. */
+  computed?(ctx: ComputedContext): unknown;
   /** Who may read the value through the operators' API. */
   readonly read: AccessRule;
   /** Who may set the value through the operators' API. */

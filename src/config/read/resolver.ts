@@ -42,6 +42,7 @@ export interface ConfigResolver {
    * @param from - the computed key whose function does the reading, if any.
    * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read, and
    * whatever the key's `computed` function throws.
+   * @internal
    */
   resolve(session: ConfigSession, id: string, definition: ConfigKeyDefinition, from?: ComputedNode): Resolved | Promise<Resolved>;
   /**
@@ -49,7 +50,8 @@ export interface ConfigResolver {
    * For support and debugging, not for handlers under load.
    *
    * @param db - a `ctx.db`.
-   * @throws TypeError if `db` is not a `ctx.db`; otherwise as `resolve`.
+   * @throws TypeError if `db` is not a `ctx.db`; FrameworkError `config_unavailable` (503) if the rows cannot be read, and
+   * whatever the key's `computed` function throws.
    * @example
    * const { value, source } = await resolver.getWithSource(handle.id, handle.definition, "acme", "ann", ctx.db);
    */

@@ -1,0 +1,60 @@
+// `npm run api`: writes the reports of the public types, one file for each entry point, to test/api. With --check, as
+// `npm run check` has it, it compares instead, and fails with what differs.
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { installPackage } from "../install.mjs";
+import { entryPoints, reportsOf } from "./reports.mjs";
+
+const [option] = process.argv.slice(2);
+const root = join(import.meta.dirname, "../..");
+const folder = join(root, "test", "api");
+
+try {
+  if (process.argv.length > 3 || ![undefined, "--check"].includes(option)) {
+    throw new Error("usage: npm run api [-- --check]");
+  }
+  installPackage("scripts/api", (line) => console.log(`api: ${line}`));
+  const { extract } = await import("./extract.mjs");
+  const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const entries = entryPoints(exports);
+  const reports = reportsOf(extract(root, entries), entries);
+  if (option === "--check") await compare(reports);
+  else write(reports);
+} catch (error) {
+  console.error(`api: ${error.message}`);
+  process.exitCode = 1;
+}
+
+function write(reports) {
+  mkdirSync(folder, { recursive: true });
+  for (const name of writtenReports().filter((name) => !reports.has(name))) rmSync(join(folder, name));
+  for (const [name, text] of reports) writeFileSync(join(folder, name), text);
+  console.log(`api: wrote ${reports.size} reports to test/api`);
+}
+
+async function compare(reports) {
+  const { createTwoFilesPatch } = await import("diff");
+  const names = [...new Set([...writtenReports(), ...reports.keys()])].sort();
+  const changed = names.flatMap((name) => {
+    const [before, after] = [
+      writtenReports().includes(name) ? readFileSync(join(folder, name), "utf8") : "",
+      reports.get(name) ?? "",
+    ];
+    const path = `test/api/${name}`;
+    return before.replaceAll("\r\n", "\n") === after
+      ? []
+      : [createTwoFilesPatch(path, path, before, after, "accepted", "now", { context: 3 })];
+  });
+  if (changed.length === 0) return;
+  throw new Error(
+    `the public types have changed:\n\n${changed.join("\n")}\nWhere that is meant: npm run api, commit test/api, and say it in CHANGELOG.md. Otherwise take the change back.`,
+  );
+}
+
+function writtenReports() {
+  try {
+    return readdirSync(folder).filter((name) => name.endsWith(".api.md"));
+  } catch {
+    return []; // there are none yet
+  }
+}

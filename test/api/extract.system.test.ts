@@ -1,0 +1,113 @@
+import { execFile } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const repository = join(import.meta.dirname, "../..");
+/** A package of two entry points, with the scripts and the tools of this one. */
+let root: string;
+
+beforeAll(async () => {
+  // Safe: scripts are plain JavaScript, and this is what the module exports.
+  const { installPackage } = (await import(pathToFileURL(join(repository, "scripts/install.mjs")).href)) as {
+    installPackage(folder: string, say: (line: string) => void): void;
+  };
+  installPackage("scripts/api", () => {});
+}, 120_000);
+
+beforeAll(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "keelson-api-"))); // a link on macOS
+  const tools = "scripts/api/node_modules";
+  cpSync(join(repository, "scripts"), join(root, "scripts"), {
+    recursive: true,
+    preserveTimestamps: true, // or the tools would count as out of date
+    filter: (path) => !path.startsWith(join(repository, tools)),
+  });
+  for (const path of ["node_modules", tools]) symlinkSync(join(repository, path), join(root, path), "junction");
+  file(
+    "package.json",
+    JSON.stringify({ name: "keelson", type: "module", exports: { ".": entry("index"), "./door": entry("door") } }),
+  );
+  file("dist/index.d.ts", 'export { type Room, makeRoom } from "./inner/room.ts";\n');
+  file("dist/door.d.ts", 'import type { Room } from "./inner/room.ts";\nexport declare function open(room: Room): void;\n');
+  file("dist/inner/room.d.ts", room("string"));
+});
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+// One package for all tests, in this order: a run takes seconds.
+
+test("it writes a report of each entry point, and takes away that of one that is gone", async () => {
+  file("test/api/gone.api.md", "# keelson/gone\n");
+
+  expect(await api()).toMatchObject({ code: 0, stdout: expect.stringContaining("wrote 3 reports") });
+  expect(readdirSync(join(root, "test/api"))).toEqual(["door.api.md", "keelson.api.md", "unexported.api.md"]);
+});
+
+test("files that move, and comments, change no report", async () => {
+  file("dist/other/place.d.ts", `/** Says it otherwise. */\n${room("string")}`);
+  rmSync(join(root, "dist/inner"), { recursive: true });
+  for (const name of ["dist/index.d.ts", "dist/door.d.ts"]) {
+    file(name, readFileSync(join(root, name), "utf8").replace("./inner/room.ts", "./other/place.ts"));
+  }
+
+  expect(await api("--check")).toEqual({ code: 0, stdout: "", stderr: "" });
+});
+
+test("a public type that has changed fails with the difference and the command that accepts it", async () => {
+  file("dist/other/place.d.ts", room("number"));
+  const exports = { ".": entry("index"), "./door": entry("door"), "./gate": entry("door") };
+  file("package.json", JSON.stringify({ name: "keelson", type: "module", exports }));
+
+  const { code, stderr } = await api("--check");
+  expect(code).toBe(1);
+  expect(stderr).toContain("--- test/api/keelson.api.md");
+  expect(stderr).toContain("-    readonly name: string;\n+    readonly name: number;\n");
+  expect(stderr).toContain("+# keelson/gate");
+  expect(stderr).toContain("npm run api");
+  expect(stderr).not.toContain("door.api.md");
+});
+
+test("a type that the declarations name and lack is an error: it fails with skipLibCheck false", async () => {
+  file("dist/other/place.d.ts", "export declare function makeRoom(): Room;\n");
+
+  const { code, stderr } = await api();
+  expect(code).toBe(1);
+  expect(stderr).toContain("dist/other/place.d.ts(1,37): error TS2304: Cannot find name 'Room'.");
+});
+
+test("an option that is none is refused with the usage", async () => {
+  expect(await api("--accept")).toMatchObject({ code: 1, stderr: "api: usage: npm run api [-- --check]\n" });
+});
+
+function room(type: string): string {
+  return `export interface Room {\n    /** On the door. */\n    readonly name: ${type};\n}\nexport declare function makeRoom(): Room;\n`;
+}
+
+function entry(name: string): Readonly<Record<string, string>> {
+  return { types: `./dist/${name}.d.ts`, default: `./dist/${name}.js` };
+}
+
+function file(name: string, text: string): void {
+  mkdirSync(dirname(join(root, name)), { recursive: true });
+  writeFileSync(join(root, name), text);
+}
+
+function api(...args: readonly string[]): Promise<{ code: unknown; stdout: string; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [join(root, "scripts/api/main.mjs"), ...args], (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : error.code, stdout, stderr }),
+    );
+  });
+}

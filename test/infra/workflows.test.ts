@@ -1,0 +1,117 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { parse } from "yaml";
+import { root } from "./dockerfile.ts";
+
+interface Step {
+  readonly uses?: string;
+  readonly run?: string;
+  readonly with?: Readonly<Record<string, unknown>>;
+}
+interface Job {
+  readonly "timeout-minutes"?: number;
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly strategy?: { readonly matrix: Readonly<Record<string, readonly unknown[]>> };
+  readonly steps: readonly Step[];
+}
+interface Workflow {
+  readonly on: Readonly<Record<string, unknown>>;
+  readonly permissions?: Readonly<Record<string, string>>;
+  readonly concurrency?: Readonly<Record<string, unknown>>;
+  readonly jobs: Readonly<Record<string, Job>>;
+}
+
+const folder = ".github/workflows";
+const names = globSync(`${folder}/*.yml`, { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const text = (name: string) => readFileSync(join(root, name), "utf8");
+const workflows = names.map((name) => ({ name, workflow: parse(text(name)) as Workflow })); // as the tests below look at it
+const jobs = workflows.flatMap(({ name, workflow }) =>
+  Object.entries(workflow.jobs).map(([id, job]) => ({ place: `${name}: ${id}`, job })),
+);
+const named = (file: string) => workflows.find(({ name }) => name === `${folder}/${file}`)?.workflow;
+const { scripts } = JSON.parse(text("package.json")) as { readonly scripts: Readonly<Record<string, string>> };
+
+test("CI runs everything on Linux, with what .ci/run asks for, and npm test on each other platform and Node", () => {
+  const { everything, platforms } = named("ci.yml")?.jobs ?? {};
+  const given = Object.assign({}, ...(everything?.steps ?? []).map((step) => step.with ?? {})) as Record<string, unknown>; // of steps
+
+  expect(everything?.steps.at(-1)?.run).toBe(".ci/run");
+  expect(given).toMatchObject({ "node-version": 22, "java-version": 17, "python-version": "3.11" });
+  expect(text(".ci/run")).toContain("(3, 11)");
+  expect(platforms?.strategy?.matrix).toEqual({ os: ["macos-latest", "windows-latest"], node: [22, 24, "current"] });
+  expect(platforms?.steps.at(-1)?.run).toBe("npm test");
+});
+
+test("a release is published from a tag, after check and tests, with provenance", () => {
+  const release = named("release.yml");
+  const publish = release?.jobs["publish"];
+
+  expect(release?.on).toEqual({ push: { tags: ["v[0-9]+.[0-9]+.[0-9]+"] } });
+  expect(publish?.permissions).toEqual({ contents: "read", "id-token": "write" });
+  expect(publish?.steps.flatMap(({ run }) => run ?? [])).toEqual([
+    "node scripts/publishable.mjs",
+    "npm ci --no-audit --no-fund",
+    "npm run check",
+    "npm test",
+    "npm publish --provenance --access public",
+  ]);
+});
+
+test("every command of a workflow is there", () => {
+  const commands = jobs.flatMap(({ place, job }) =>
+    job.steps.flatMap(({ run }) => (run ?? "").split("\n").map((line) => ({ place, line }))),
+  );
+  const missing = commands.filter(({ line }) => line !== "" && !isThere(line.trim().split(/\s+/)));
+
+  expect(missing).toEqual([]);
+  expect(isThere(["npm", "run", "gone"])).toBe(false);
+  expect(isThere(["node", "scripts/gone.mjs"])).toBe(false);
+});
+
+test("every action is pinned to a commit, and says which version that is", () => {
+  const uses = names.flatMap((name) =>
+    text(name)
+      .split("\n")
+      .filter((line) => line.includes("uses:")),
+  );
+
+  expect(uses.filter((line) => !/uses: [\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+/.test(line))).toEqual([]);
+  // One version of an action everywhere.
+  const pins = [...new Set(uses.map((line) => /uses: (\S+)/.exec(line)?.[1]))];
+  expect(new Set(pins.map((pin) => pin?.split("@")[0])).size).toBe(pins.length);
+});
+
+test("a checkout may lie at a path with spaces, and on a drive of Windows: no path is taken from a URL", () => {
+  const files = globSync(["*.ts", "{src,test,scripts}/**/*.{ts,mjs}"], {
+    cwd: root,
+    exclude: ["**/node_modules/**", "**/kept/**"],
+  });
+  const taken = new RegExp(["import.meta.url", "pathname"].join(String.raw`\)\.`));
+
+  expect(files.filter((file) => taken.test(text(file)))).toEqual([]);
+  expect(files.length).toBeGreaterThan(500);
+});
+
+test("every job ends, may only what it needs, and keeps no credentials", () => {
+  for (const { name, workflow } of workflows) {
+    // What a job needs beyond reading it says itself.
+    expect([{}, { contents: "read" }]).toContainEqual(workflow.permissions);
+    expect([name, workflow.concurrency]).toEqual([
+      name,
+      { group: expect.any(String), "cancel-in-progress": expect.any(Boolean) },
+    ]);
+  }
+  for (const { place, job } of jobs) {
+    expect([place, job["timeout-minutes"]]).toEqual([place, expect.any(Number)]);
+    const checkouts = job.steps.filter(({ uses }) => uses?.startsWith("actions/checkout@"));
+    expect([place, checkouts.map((step) => step.with?.["persist-credentials"])]).toEqual([place, [false]]);
+  }
+});
+
+/** npm with a script of package.json or a command of its own, Node with a file, a file, or a tool of every runner. */
+function isThere([program = "", first = "", second = ""]: readonly string[]): boolean {
+  if (program === "npm") return first === "run" ? second in scripts : ["ci", "publish"].includes(first) || first in scripts;
+  if (program === "node") return existsSync(join(root, first));
+  return program === "rm" || existsSync(join(root, program));
+}
