@@ -1,6 +1,6 @@
 import { finished, type Readable } from "node:stream";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
-import { bodyTooLarge } from "../http/body.ts";
+import { bodyTooLarge } from "../http/input.ts";
 import type { HeldBytes } from "./byte-budget.ts";
 
 /** Where a body that is being read can be failed from outside. */

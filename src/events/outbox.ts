@@ -1,7 +1,7 @@
 import type { Logger } from "../log/logger.ts";
 import { claimKey } from "../once/claim-key.ts";
+import type { TransactionItem } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
-import type { TransactionItem } from "../once/commit.ts";
 import type { Clock } from "../process/clock.ts";
 
 /** An event that waits to be dispatched. */

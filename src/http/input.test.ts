@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { ValidationError } from "../errors/errors.ts";
-import { parseBody } from "./body.ts";
-import { readInput, validateInput } from "./input.ts";
+import { parseBody, readInput, validateInput } from "./input.ts";
 import type { BodyKind } from "./message.ts";
 import { parseForm } from "./query.ts";
 

@@ -1,5 +1,5 @@
 import { FrameworkError } from "../errors/errors.ts";
-import { bodyTooLarge } from "../http/body.ts";
+import { bodyTooLarge } from "../http/input.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { GatewayClaims } from "../identity/claims.ts";
 

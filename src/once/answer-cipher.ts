@@ -1,7 +1,7 @@
 import { FrameworkError } from "../errors/errors.ts";
 import type { Place } from "../secrets/sealed.ts";
 import type { Secrets } from "../secrets/secrets.ts";
-import type { AnswerCipher } from "./stored-answers.ts";
+import type { AnswerCipher } from "./answer.ts";
 
 /** Seals stored answers with the key ring, bound to the place of their claim. */
 export function answerCipher(secrets: Secrets, place: Place): AnswerCipher {

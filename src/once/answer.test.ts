@@ -2,14 +2,13 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { developmentKeyRing } from "../secrets/key-ring.ts";
 import { createSecrets } from "../secrets/secrets.ts";
-import { type Answer, decodeAnswer, encodeAnswer } from "./answer.ts";
+import { type Answer, decodeAnswer, encodeAnswer, loadAnswer, storeAnswer } from "./answer.ts";
 import { answerCipher } from "./answer-cipher.ts";
 import { completedClaim } from "./claim.ts";
 import { claimKey } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { assertCommittable } from "./commit.ts";
-import { createRecentAnswers } from "./recent-answers.ts";
-import { loadAnswer, storeAnswer } from "./stored-answers.ts";
+import { createRecentAnswers } from "./duplicates.ts";
+import { assertCommittable } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
 const answer = (body: Answer["body"]): Answer => ({ status: 201, headers: { location: "/1" }, cookies: [], body });

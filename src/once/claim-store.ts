@@ -1,5 +1,13 @@
 import type { ClaimInProgress, ClaimRecord, CompletedClaim } from "./claim.ts";
-import type { CancellationReason, TransactionItem } from "./commit.ts";
+
+/** One action of a transaction, as DynamoDB's document client takes it. */
+export type TransactionItem = Readonly<Record<string, unknown>>;
+
+/** Why an item cancelled its transaction; code `None` where it did not. */
+export interface CancellationReason {
+  readonly code: string;
+  readonly message: string;
+}
 
 /** Where a claim is stored. */
 export interface ClaimKey {

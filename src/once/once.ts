@@ -2,9 +2,9 @@ import type { Clock } from "../process/clock.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
-import { createRecentAnswers } from "./recent-answers.ts";
-import { type Ended, inProgress, keyReused, type OnceParts, type Run, runOnce } from "./run-once.ts";
-import { createSharedRun, type SharedRun } from "./shared-run.ts";
+import { createRecentAnswers, createSharedRun, type SharedRun } from "./duplicates.ts";
+import type { Ended, Run } from "./run.ts";
+import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
 
 /** What doing things once takes. */
 export interface OnceOptions {

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 import { completedClaim } from "./claim.ts";
 import { claimKey } from "./claim-key.ts";
-import type { ClaimCommit, ClaimStore } from "./claim-store.ts";
+import type { CancellationReason, ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
-import type { CancellationReason } from "./commit.ts";
 import { createRunCommit } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");

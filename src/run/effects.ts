@@ -9,10 +9,10 @@ import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-mes
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
 import { type Answer, saysNotDone } from "../once/answer.ts";
-import type { TransactionItem } from "../once/commit.ts";
+import type { TransactionItem } from "../once/claim-store.ts";
 import { derivedId } from "../once/derived-id.ts";
 import { createRunCommit } from "../once/run-commit.ts";
-import type { RunParts } from "../once/run-once.ts";
+import type { RunParts } from "../once/run.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";

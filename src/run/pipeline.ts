@@ -1,11 +1,10 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
-import { bodyTooLarge } from "../http/body.ts";
 import { corsHeaders, preflight } from "../http/cors.ts";
 import { errorResponse } from "../http/error-response.ts";
 import { refusalOfHeaders } from "../http/headers.ts";
-import { readInput, validateInput } from "../http/input.ts";
+import { bodyTooLarge, readInput, validateInput } from "../http/input.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import { isWebStream, toResponse } from "../http/response.ts";

@@ -1,7 +1,7 @@
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Cause } from "../events/cause.ts";
 import type { Answer } from "../once/answer.ts";
-import type { Ended, Run, RunParts } from "../once/run-once.ts";
+import type { Ended, Run, RunParts } from "../once/run.ts";
 import type { Adapters } from "./adapters.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { createEffects } from "./effects.ts";

@@ -4,7 +4,7 @@ import type { Logger } from "../../src/log/logger.ts";
 import type { Answer } from "../../src/once/answer.ts";
 import { claimKey } from "../../src/once/claim-key.ts";
 import { createOnce } from "../../src/once/once.ts";
-import type { OnceClaim, RunParts } from "../../src/once/run-once.ts";
+import type { OnceClaim, RunParts } from "../../src/once/run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 2_000;

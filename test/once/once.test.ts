@@ -6,7 +6,7 @@ import type { Answer } from "../../src/once/answer.ts";
 import { type ClaimRecord, completedClaim, takenClaim } from "../../src/once/claim.ts";
 import { claimKey, keyText } from "../../src/once/claim-key.ts";
 import { createOnce } from "../../src/once/once.ts";
-import type { Ended, OnceClaim, RunParts } from "../../src/once/run-once.ts";
+import type { Ended, OnceClaim, RunParts } from "../../src/once/run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const key = claimKey(["test"], "r1");

@@ -1,9 +1,8 @@
 import type { ClaimRecord } from "../../src/once/claim.ts";
 import { judge, skewMs } from "../../src/once/claim.ts";
 import { keyText } from "../../src/once/claim-key.ts";
-import type { ClaimStore } from "../../src/once/claim-store.ts";
+import type { CancellationReason, ClaimStore, TransactionItem } from "../../src/once/claim-store.ts";
 import type { ClaimSchedule } from "../../src/once/claims.ts";
-import type { CancellationReason, TransactionItem } from "../../src/once/commit.ts";
 
 /** What becomes of one call of the store. */
 export type Fate = "fine" | "fails" | "answer lost" | "process dies before" | "process dies after" | "conflict";
