@@ -67,7 +67,7 @@ export function runInMessageScope<Result>(
   const scope = new Scope(runtime, requestId, undefined, undefined, deadlineMs, logFields);
   scope.user = user;
   scope.handler = handler;
-  return runWithStore(scope, () => work(scope));
+  return runWithStore(scope, work);
 }
 
 /** Records which handler answers the request. */
