@@ -2,6 +2,7 @@ import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../log/logger.ts";
+import { Few } from "./few.ts";
 import type { Lingering } from "./lingering-close.ts";
 import type { Turns } from "./turns.ts";
 
@@ -13,8 +14,10 @@ export interface OpenRequest {
   readonly path: string;
   readonly signal: AbortSignal;
   abort(reason: unknown): void;
+  /** What is done about it where its connection closes first. */
+  leave?(): void;
   /** The request's own, once its answer is there. */
-  log?: Logger;
+  readonly log?: Logger | undefined;
   /** Its answer, where its connection writes several side by side. */
   outflow?: Outflow;
   /** Nobody reads its answer: it is ended for that, and a line says so. */
@@ -40,12 +43,7 @@ export interface Upgraded {
 /** What is known of one connection. */
 export interface Connection {
   /** Those that are being answered, in the order they came. */
-  readonly requests: Set<OpenRequest>;
-  /**
-   * What is done about each of them where the connection closes first. Apart from them: a function that is assigned to a member
-   * keeps its object until the next full collection, which doubled the time of a request (`http-no-log`).
-   */
-  readonly leaving: Set<() => void>;
+  readonly requests: Few<OpenRequest>;
   /** When it was accepted, by `performance.now()`. */
   readonly openedMs: number;
   /** How many bytes had come when the last answer was out: as long as there are no more, it is idle. */
@@ -116,8 +114,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
     let connection = known.get(socket);
     if (connection === undefined) {
       connection = {
-        requests: new Set(),
-        leaving: new Set(),
+        requests: new Few(),
         openedMs: performance.now(),
         idleAtBytes: 0,
         isBroken: false,
@@ -137,7 +134,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
     const connection = of(socket);
     socket.once("close", () => {
       known.delete(socket);
-      for (const leave of connection.leaving) leave();
+      for (const request of connection.requests) request.leave?.();
     });
     return connection;
   };

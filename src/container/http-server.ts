@@ -6,33 +6,22 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from "node:http";
-import { type Duplex, Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import type { Duplex } from "node:stream";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
 import { emptyHeaders, refusalOfHeaders } from "../http/headers.ts";
 import { bufferLimit } from "../http/limits.ts";
-import type { HttpResponse } from "../http/message.ts";
-import { fail, finish, recognize, serve } from "../run/pipeline.ts";
+import { fail, finish, recognize } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope } from "../run/scope.ts";
-import { type ByteBudget, createByteBudget, holdBytes } from "./byte-budget.ts";
-import {
-  bytesRead,
-  type Connection,
-  type Connections,
-  followConnections,
-  isIdle,
-  lateRequest,
-  type OpenRequest,
-} from "./connections.ts";
-import { type HttpServerOptions, type HttpSettings, httpSettings, type UpgradeHandler } from "./http-options.ts";
-import { headersOf, httpRequest, splitTarget } from "./http-request.ts";
+import { type ByteBudget, createByteBudget } from "./byte-budget.ts";
+import { type Connection, type Connections, followConnections, isIdle, lateRequest } from "./connections.ts";
+import { Exchange, type Serving } from "./exchange.ts";
+import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
+import { headersOf, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
-import { lingerAfterAnswer } from "./lingering-close.ts";
 import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
-import { reportCut } from "./report-cut.ts";
 import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
 import { createTurns, holdBack } from "./turns.ts";
@@ -42,12 +31,6 @@ export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
   readonly bodies: ByteBudget;
-}
-
-/** What all requests of a server are served with. */
-interface Serving extends Pick<ContainerServer, "connections" | "bodies"> {
-  readonly runtime: Runtime;
-  readonly settings: HttpSettings;
 }
 
 /** How long a client that was turned away gets to read why before its connection is cut. */
@@ -77,10 +60,10 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
   const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
   cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
   const bodies = createByteBudget(bufferLimit(runtime.server.options.limits));
-  const serving: Serving = { runtime, settings, connections, bodies };
-  http.on("request", (message, response) => respond(serving, message, response, missingHost(message)));
-  http.on("checkContinue", (message, response) => respond(serving, message, response, missingHost(message), true));
-  http.on("checkExpectation", (message, response) => respond(serving, message, response, refusals.expectation()));
+  const serving: Serving = { runtime, settings, bodies };
+  http.on("request", (message, response) => respond(serving, connections, message, response, missingHost(message)));
+  http.on("checkContinue", (message, response) => respond(serving, connections, message, response, missingHost(message), true));
+  http.on("checkExpectation", (message, response) => respond(serving, connections, message, response, refusals.expectation()));
   http.on("connect", (message, socket) => {
     if (!isFree(connections.of(socket), socket)) return;
     const headers = headersOf(message);
@@ -100,7 +83,8 @@ function missingHost({ httpVersion, headers }: IncomingMessage): PipelineError |
 }
 
 function respond(
-  { runtime, settings, connections, bodies }: Serving,
+  serving: Serving,
+  connections: Connections,
   message: IncomingMessage,
   response: ServerResponse,
   refusal: PipelineError | undefined,
@@ -112,64 +96,16 @@ function respond(
     message.resume(); // what lingers reads it away
     return;
   }
-  const { draining } = runtime.lifecycle;
-  const held = holdBytes(bodies);
-  const request = httpRequest(message, response, connection, held, refusal, expectsContinue);
-  connection.requests.add(request);
   connection.turns ??= createTurns(socket, () => holdBack(socket));
   const { turns } = connection;
-  const answering = () =>
-    serve(runtime, request, async (answer, log) => {
-      request.log = log;
-      const isLast = (draining.aborted || connection.isBroken) && isLatest(connection, request);
-      if (isLast || !message.complete) sayClose(connection, response);
-      // It may still send a body that nobody wants, or requests that were not read.
-      if (!message.complete || (isLast && turns.hadToWait)) {
-        lingerAfterAnswer(socket, connection, message, settings.requestTimeoutMs, draining);
-      }
-      try {
-        await write(response, answer, message.method === "HEAD");
-      } catch (error) {
-        if (!request.isStalled) reportCut(log, error, request.signal);
-        response.destroy();
-      }
-    });
-  const answered = turns.enter(answering, held.release);
-  const leave = () => {
-    connection.leaving.delete(leave);
-    if (!connection.requests.delete(request)) return;
-    connection.idleAtBytes = bytesRead(socket);
-    if (!response.writableFinished) request.abort(new DOMException("The client has gone", "AbortError"));
-    if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
-    answered();
-  };
-  connection.leaving.add(leave);
-  response.on("close", leave);
-}
-
-/** Pipelined requests are executed side by side: the connection closes with the answer to the last one, or others would get none. */
-function isLatest({ requests }: Connection, request: OpenRequest): boolean {
-  return [...requests].at(-1) === request;
-}
-
-function sayClose(connection: Connection, response: ServerResponse): void {
-  connection.isClosing = true;
-  response.setHeader("connection", "close");
+  const exchange = new Exchange(serving, { connection, turns }, message, response, { refusal, expectsContinue });
+  connection.requests.add(exchange);
+  turns.enter(exchange);
+  response.on("close", () => exchange.leave());
 }
 
 function cutLater(socket: Duplex): void {
   setTimeout(() => socket.destroy(), cutAfterMs).unref();
-}
-
-async function write(response: ServerResponse, { status, headers, cookies, body }: HttpResponse, head: boolean): Promise<void> {
-  // At once, not header by header: with a call for each, Node keeps a table of them.
-  response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
-  if (body === undefined || head || typeof body === "string" || body instanceof Uint8Array) {
-    response.end(head ? undefined : body);
-    return;
-  }
-  // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
-  await pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), response);
 }
 
 /**

@@ -5,7 +5,8 @@ import type { TLSSocket } from "node:tls";
 import type { PipelineError } from "../errors/errors.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../http/headers.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
-import { serve } from "../run/pipeline.ts";
+import type { Logger } from "../log/logger.ts";
+import { type Sender, serve } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
@@ -14,7 +15,14 @@ import { noBytes, splitTarget } from "./http-request.ts";
 import { type BodyHolder, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 import { reportCut } from "./report-cut.ts";
-import { createTurns, maxInFlight, type Turns } from "./turns.ts";
+import { createTurns, maxInFlight, type Turn, type Turns } from "./turns.ts";
+
+/** A request of HTTP/2. */
+interface StreamRequest extends HttpRequest, OpenRequest {
+  requestId: string;
+  readonly signal: AbortSignal;
+  log?: Logger;
+}
 
 /** Serves HTTP/2 over a connection: each of its streams is a request. */
 export function serveSession(
@@ -69,25 +77,25 @@ function respond(
   connection: Connection,
   turns: Turns,
   stream: ServerHttp2Stream,
-  request: HttpRequest & OpenRequest,
+  request: StreamRequest,
   held: HeldBytes,
 ): void {
   connection.requests.add(request);
-  const answering = () =>
-    serve(runtime, request, async (answer, log) => {
-      request.log = log;
-      try {
-        await write(stream, request, answer);
-      } catch (error) {
-        if (!request.isStalled) reportCut(log, error, request.signal);
-        stream.close(internalError);
-      }
-    });
-  const answered = turns.enter(answering, held.release);
+  const send: Sender["send"] = async (answer, { log }) => {
+    request.log = log;
+    try {
+      await write(stream, request, answer);
+    } catch (error) {
+      if (!request.isStalled) reportCut(log, error, request.signal);
+      stream.close(internalError);
+    }
+  };
+  const turn: Turn = { work: () => serve(runtime, request, { send }), ended: held.release, left: 2 };
+  turns.enter(turn);
   stream.on("close", () => {
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
-    answered();
+    turns.leave(turn);
   });
 }
 
@@ -98,7 +106,7 @@ const internalError = 2;
 /** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
 const hopHeaders = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings", "te"];
 
-async function write(stream: ServerHttp2Stream, request: HttpRequest & OpenRequest, answer: HttpResponse): Promise<void> {
+async function write(stream: ServerHttp2Stream, request: StreamRequest, answer: HttpResponse): Promise<void> {
   if (stream.destroyed) return; // the client has gone
   const { status, headers, cookies, body } = answer;
   const isHead = request.method === "HEAD";
@@ -151,7 +159,7 @@ function streamRequest(
   ip: string | undefined,
   settings: HttpSettings,
   held: HeldBytes,
-): HttpRequest & OpenRequest {
+): StreamRequest {
   const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
   const { path, query } = splitTarget(target);
   const headers = headersOf(fields);

@@ -8,13 +8,20 @@ export const maxInFlight = 100;
 export interface Turns {
   /** Whether requests had to wait, so that more may have been sent than was read. */
   readonly hadToWait: boolean;
-  /**
-   * Does `work` in its turn. It is in flight from then on, until `work` has settled and its answer is out or given up:
-   * then comes `ended`, also where it never had its turn.
-   *
-   * @returns says that its answer is out or given up, once.
-   */
-  enter(work: () => Promise<void>, ended: () => void): () => void;
+  /** Does its work in its turn. It is in flight from then on, until its work has settled and `leave` was called. */
+  enter(turn: Turn): void;
+  /** Its answer is out or given up; to be said once. */
+  leave(turn: Turn): void;
+}
+
+/** What has its turn. */
+export interface Turn {
+  /** Never rejects. */
+  work(): Promise<void>;
+  /** It is over, also where it never had its turn. */
+  ended(): void;
+  /** Whether its work and its answer are yet to end: 2 at first, and counted down by {@link Turns}. */
+  left: number;
 }
 
 /**
@@ -27,46 +34,43 @@ export function createTurns(socket: Duplex, hold?: () => () => void): Turns {
   let inFlight = 0;
   let hadToWait = false;
   let release: (() => void) | undefined;
-  const waiting = new Set<() => void>();
+  const waiting = new Set<Turn>();
   // Answers that are not read queue in memory; there is always one that is being written, whose end looks again.
   const hasRoom = () => !socket.destroyed && (inFlight === 0 || (inFlight < maxInFlight && !socket.writableNeedDrain));
   const advance = () => {
-    for (const begin of waiting) {
+    for (const turn of waiting) {
       if (!hasRoom()) return;
-      waiting.delete(begin);
-      begin();
+      waiting.delete(turn);
+      begin(turn);
     }
     release?.();
     release = undefined;
+  };
+  const begin = (turn: Turn) => {
+    inFlight += 1;
+    void turn.work().then(() => countDown(turn));
+  };
+  const countDown = (turn: Turn) => {
+    turn.left -= 1;
+    if (turn.left > 0) return;
+    inFlight -= 1;
+    turn.ended();
+    if (waiting.size > 0) advance();
   };
   return {
     get hadToWait() {
       return hadToWait;
     },
-    enter: (work, ended) => {
-      let left = 2;
-      const leave = () => {
-        left -= 1;
-        if (left > 0) return;
-        inFlight -= 1;
-        ended();
-        if (waiting.size > 0) advance();
-      };
-      const begin = () => {
-        inFlight += 1;
-        void work().then(leave);
-      };
-      if (waiting.size === 0 && hasRoom()) begin();
-      else {
-        waiting.add(begin);
-        hadToWait = true;
-        release ??= hold?.();
-      }
-      return () => {
-        if (!waiting.delete(begin)) return leave();
-        ended();
-        advance();
-      };
+    enter: (turn) => {
+      if (waiting.size === 0 && hasRoom()) return begin(turn);
+      waiting.add(turn);
+      hadToWait = true;
+      release ??= hold?.();
+    },
+    leave: (turn) => {
+      if (!waiting.delete(turn)) return countDown(turn);
+      turn.ended();
+      advance();
     },
   };
 }

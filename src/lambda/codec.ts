@@ -152,10 +152,10 @@ export function withoutStage(path: string, stage: unknown): string {
 
 /** Whether a path is the same decoded and encoded. */
 export function isPlainPath(path: string): boolean {
-  return plainPath.test(path);
+  return !unplain.test(path);
 }
 
-const plainPath = /^[\w.~!$&'()*+,;=:@/-]*$/;
+const unplain = /[^\w.~!$&'()*+,;=:@/-]/;
 
 /**
  * Encodes a path that a gateway has decoded, so that it is decoded once like any other. The gateway's `/` may have been

@@ -2,7 +2,7 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
-import type { Decision, RowView } from "../config/read/key-rows.ts";
+import { createHeldDecisions, type Decision, type RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
@@ -46,7 +46,7 @@ class Session implements OperatorSession, DatabaseRequest {
   readonly user: User;
   readonly signal: AbortSignal | undefined;
   readonly log: Logger;
-  readonly held = new Map<string, Decision>();
+  readonly held = createHeldDecisions();
   readonly #adapters: Adapters;
   #computed: ComputedValues | undefined;
   #rows: RowView | undefined;
@@ -196,7 +196,8 @@ function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, nod
     return Promise.reject(new Error(what));
   }
   const resolved = session.runtime.resolver.resolve(session, key.id, key.definition, node);
-  const value = resolved instanceof Promise ? resolved.then(plainValue) : Promise.resolve(resolved.value);
+  // Safe: what is resolved at once is held, with the promise that all who read it get.
+  const value = resolved instanceof Promise ? resolved.then(plainValue) : (session.held.get(key.id) as Decision).value;
   return value as Promise<Value>; // safe: as above
 }
 

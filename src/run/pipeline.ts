@@ -13,7 +13,6 @@ import { type AccessRule, allows, describeRule, needsIdentity } from "../identit
 import type { Credentials } from "../identity/authenticator.ts";
 import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
-import type { Logger } from "../log/logger.ts";
 import { lazy } from "../process/lazy.ts";
 import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
@@ -24,22 +23,30 @@ const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
 const loadWrites = lazy(() => import("./write.ts"));
 
-/** Writes a response out; it runs in the request's scope, and so does a stream that it reads. */
-export type Send = (response: HttpResponse, log: Logger) => Promise<void>;
+/** Writes responses out. */
+export interface Sender {
+  /** It runs in the request's scope, and so does a stream that it reads. */
+  send(response: HttpResponse, scope: RequestScope): Promise<void> | undefined;
+}
 
 /** Answers a request, whatever happens: the whole way from its ID to its response. */
-export function serve(runtime: Runtime, request: HttpRequest, send: Send): Promise<void> {
+export function serve(runtime: Runtime, request: HttpRequest, sender: Sender): Promise<void> {
   return runInScope(runtime, request, async (scope) => {
     request.requestId = scope.requestId;
     let response: HttpResponse;
     try {
-      response = await answer(scope, request, runtime.routes, (given) => given);
+      response = await answer(scope, request, runtime.routes, asItIs);
     } catch (error) {
       response = fail(scope, request, error);
     }
     finish(scope, request, response.headers);
-    await send(response, scope.log);
+    const sending = sender.send(response, scope);
+    if (sending !== undefined) await sending;
   });
+}
+
+function asItIs(response: HttpResponse): HttpResponse {
+  return response;
 }
 
 /**

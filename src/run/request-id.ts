@@ -13,9 +13,13 @@ export interface AdoptedRequestId {
  */
 export function adoptRequestId(header: string | undefined, generate: () => string): AdoptedRequestId {
   if (header === undefined) return { requestId: generate() };
-  if (/^[A-Za-z0-9._:=+/@-]{1,128}$/.test(header)) return { requestId: header };
+  if (header !== "" && header.length <= maxLength && !unaccepted.test(header)) return { requestId: header };
   return { requestId: generate(), rejectedLength: header.length };
 }
+
+const maxLength = 128;
+/** What is looked for is found in half the time that it takes to count what may be there. */
+const unaccepted = /[^A-Za-z0-9._:=+/@-]/;
 
 const poolBytes = 4096;
 const idBytes = 10;

@@ -49,7 +49,7 @@ export function runInScope<Result>(
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
   const scope = new Scope(runtime, requestId, headers, signal, deadlineMs);
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
-  return runWithStore(scope, () => work(scope));
+  return runWithStore(scope, work);
 }
 
 /** What is known of a message before its handler runs. */
@@ -67,7 +67,7 @@ export function runInMessageScope<Result>(
   const scope = new Scope(runtime, requestId, undefined, undefined, deadlineMs, logFields);
   scope.user = user;
   scope.handler = handler;
-  return runWithStore(scope, () => work(scope));
+  return runWithStore(scope, work);
 }
 
 /** Records which handler answers the request. */

@@ -62,8 +62,9 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
+  const parts: ViewParts = { cache, flights, keyGroups, clock, reader };
   return {
-    view: (owner, onStale) => new View({ cache, flights, keyGroups, clock, reader, onStale }, owner),
+    view: (owner, onStale) => new View(parts, owner, onStale),
     noteWrite: take(false),
     notePut: take(true),
     invalidate: (partition, key) => {
@@ -84,19 +85,20 @@ interface ViewParts {
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock: Clock;
   readonly reader: ConfigRowReader;
-  readonly onStale: (read: StaleRead) => void;
 }
 
 /** A class, since each request has one: closures would cost it four times as much (`wrapped-no-log` in `bench/results.json`). */
 class View implements RowView {
   readonly #given: ViewParts;
   readonly #owner: RowOwner;
+  readonly #onStale: (read: StaleRead) => void;
   readonly #levels: readonly RowLevel[];
   #parts: readonly CachedPartition<CachedKeyRows>[] = [];
 
-  constructor(given: ViewParts, owner: RowOwner) {
+  constructor(given: ViewParts, owner: RowOwner, onStale: (read: StaleRead) => void) {
     this.#given = given;
     this.#owner = owner;
+    this.#onStale = onStale;
     this.#levels = rowLevels("user", owner);
   }
 
@@ -105,14 +107,17 @@ class View implements RowView {
     const declared = keyGroups.get(key);
     if (declared === undefined || declared.scope !== scope) return uncachedRows(reader, this.#owner).rowsOf(key, scope);
     // A tenant that goes takes its users along, so the narrowest part tells for all.
-    if (this.#parts[0] === undefined || this.#parts[0].isEvicted) {
-      this.#parts = cache.use(this.#levels);
-    }
+    if (this.#parts[0] === undefined || this.#parts[0].isEvicted) this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
-    if (known?.isHeld(nowMs)) return known;
-    const pages = known?.pages ?? this.#pagesOf(declared.group, scope);
-    if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(declared.group, nowMs);
+    return known?.isHeld(nowMs) ? known : this.#rowsOfPages(key, declared, known?.pages, nowMs);
+  }
+
+  /** Apart: functions that are made keep what they use off the stack, and most reads end before there are any. */
+  #rowsOfPages(key: string, declared: GroupedKey, known: readonly Page[] | undefined, nowMs: number): KeyRows | Promise<KeyRows> {
+    const { group, scope } = declared;
+    const pages = known ?? this.#pagesOf(group, scope);
+    if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(group, nowMs);
     if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(key, declared, pages, nowMs);
     return this.#compose(key, scope, pages);
   }
@@ -173,7 +178,7 @@ class View implements RowView {
     if (page.reportedMs !== undefined && nowMs - page.reportedMs < reportEveryMs) return;
     page.reportedMs = nowMs;
     // Safe: a page without rows has failed the read before.
-    this.#given.onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
+    this.#onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
   }
 }
 

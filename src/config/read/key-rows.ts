@@ -29,6 +29,36 @@ export interface Decision {
   readonly untilMs: number;
 }
 
+/** What was decided for one caller, by key identifier. */
+export interface HeldDecisions {
+  get(id: string): Decision | undefined;
+  set(id: string, decision: Decision): void;
+}
+
+/** Makes an empty one. Most requests read one key, for which a Map is not made: that takes as long as to find the decision. */
+export function createHeldDecisions(): HeldDecisions {
+  return new FewDecisions();
+}
+
+class FewDecisions implements HeldDecisions {
+  #id: string | undefined = undefined;
+  #decision: Decision | undefined = undefined;
+  #others: Map<string, Decision> | undefined = undefined;
+
+  get(id: string): Decision | undefined {
+    return id === this.#id ? this.#decision : this.#others?.get(id);
+  }
+
+  set(id: string, decision: Decision): void {
+    this.#id ??= id;
+    if (id === this.#id) this.#decision = decision;
+    else {
+      this.#others ??= new Map();
+      this.#others.set(id, decision);
+    }
+  }
+}
+
 /** Reads the rows of keys for one caller. */
 export interface RowView {
   /** Returns the rows at once where they are known, otherwise a promise of them. Never throws but through the promise. */

@@ -7,7 +7,7 @@ import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
 import { cascade, cascadeFromComputed, type LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
 import { createFirstSeen } from "./first-seen.ts";
-import type { Decision, KeyRows, RowView } from "./key-rows.ts";
+import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
 import { isCurrent, type RowOwner, type RowSource } from "./rows.ts";
 
@@ -18,7 +18,7 @@ export interface ConfigSession extends RowOwner {
   readonly clock: Clock;
   readonly computed: ComputedValues;
   /** What was decided for this caller from rows alone, by key identifier. */
-  readonly held: Map<string, Decision>;
+  readonly held: HeldDecisions;
   /** Opens the rows of encrypted keys. */
   readonly cipher: RowCipher;
   /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */

@@ -51,18 +51,15 @@ export interface RowLevel {
   readonly partition: string;
 }
 
+const systemLevels: readonly RowLevel[] = Object.freeze([Object.freeze({ source: "system-row", partition: systemPartition() })]);
+
 /** The levels whose rows count for a key of `scope`, the narrowest first (specification 4.1, rules 2 and 3). */
 export function rowLevels(scope: ConfigScope, { tenantId, userId }: RowOwner): readonly RowLevel[] {
-  const levels: RowLevel[] = [];
   // `typeof`, not a comparison: plain JavaScript passes null for nobody.
-  if (scope !== "system" && typeof tenantId === "string") {
-    if (scope === "user" && typeof userId === "string") {
-      levels.push({ source: "user-row", partition: userPartition(tenantId, userId) });
-    }
-    levels.push({ source: "tenant-row", partition: tenantPartition(tenantId) });
-  }
-  levels.push({ source: "system-row", partition: systemPartition() });
-  return levels;
+  if (scope === "system" || typeof tenantId !== "string") return systemLevels;
+  const tenant: RowLevel = { source: "tenant-row", partition: tenantPartition(tenantId) };
+  if (scope === "tenant" || typeof userId !== "string") return [tenant, ...systemLevels];
+  return [{ source: "user-row", partition: userPartition(tenantId, userId) }, tenant, ...systemLevels];
 }
 
 /** Whether a row counts at `nowMs`: it is there, no tombstone, and not expired. */

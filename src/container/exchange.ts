@@ -1,0 +1,177 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { PipelineError } from "../errors/errors.ts";
+import type { HttpRequest, HttpResponse } from "../http/message.ts";
+import type { Logger } from "../log/logger.ts";
+import { type Sender, serve } from "../run/pipeline.ts";
+import type { Runtime } from "../run/runtime.ts";
+import type { RequestScope } from "../run/scope.ts";
+import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
+import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
+import type { HttpSettings } from "./http-options.ts";
+import { headersOf, noBytes, splitTarget } from "./http-request.ts";
+import { lingerAfterAnswer } from "./lingering-close.ts";
+import { receiveBody } from "./receive-body.ts";
+import { reportCut } from "./report-cut.ts";
+import type { Turn, Turns } from "./turns.ts";
+
+/** What all requests of a server are served with. */
+export interface Serving {
+  readonly runtime: Runtime;
+  readonly settings: HttpSettings;
+  readonly bodies: ByteBudget;
+}
+
+/** Where an exchange stands. */
+interface Place {
+  readonly connection: Connection;
+  readonly turns: Turns;
+}
+
+/** How an exchange begins. */
+interface Beginning {
+  readonly refusal: PipelineError | undefined;
+  /** Its client sends the body when it is told that it is going to be read. */
+  readonly expectsContinue: boolean;
+}
+
+/**
+ * A request of HTTP/1.1 and its answer. One object with methods: a function that is made for each request keeps whatever
+ * it uses for as long as itself, and a dozen of them were a tenth of a request's time (`http-no-log` in `bench/results.json`).
+ */
+export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
+  requestId = "";
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly headers: HttpRequest["headers"];
+  readonly ip: string | undefined;
+  readonly signal: AbortSignal;
+  readonly gatewayClaims = undefined; // no gateway in front of a container is believed
+  readonly refusal: PipelineError | undefined;
+  isStalled = false;
+  left = 2;
+  readonly #serving: Serving;
+  readonly #message: IncomingMessage;
+  readonly #response: ServerResponse;
+  readonly #connection: Connection;
+  readonly #turns: Turns;
+  readonly #expectsContinue: boolean;
+  readonly #departure = new AbortController();
+  #scope: RequestScope | undefined = undefined;
+  #held: HeldBytes | undefined = undefined;
+
+  constructor(
+    serving: Serving,
+    { connection, turns }: Place,
+    message: IncomingMessage,
+    response: ServerResponse,
+    { refusal, expectsContinue }: Beginning,
+  ) {
+    // Both are always there on a server's side; the types are shared with the client's.
+    const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
+    const { path, query } = splitTarget(url);
+    this.method = method;
+    this.path = path;
+    this.query = query;
+    this.headers = headersOf(message);
+    this.ip = message.socket.remoteAddress;
+    this.signal = this.#departure.signal;
+    this.refusal = refusal;
+    this.#serving = serving;
+    this.#message = message;
+    this.#response = response;
+    this.#connection = connection;
+    this.#turns = turns;
+    this.#expectsContinue = expectsContinue;
+  }
+
+  get log(): Logger | undefined {
+    return this.#scope?.log;
+  }
+
+  abort(reason: unknown): void {
+    this.#departure.abort(reason);
+  }
+
+  readBody(limitBytes: number): Uint8Array | Promise<Uint8Array> {
+    if (this.#expectsContinue) this.#response.writeContinue();
+    const { "content-length": length, "transfer-encoding": encoding } = this.headers;
+    if (encoding === undefined && (length === undefined || length === "0")) return noBytes;
+    this.#held = holdBytes(this.#serving.bodies);
+    return receiveBody(this.#message, limitBytes, this.#connection, this.#held);
+  }
+
+  work(): Promise<void> {
+    return serve(this.#serving.runtime, this, this);
+  }
+
+  ended(): void {
+    this.#held?.release();
+  }
+
+  send(answer: HttpResponse, scope: RequestScope): Promise<void> | undefined {
+    this.#scope = scope;
+    this.#end();
+    try {
+      const streamed = write(this.#response, answer, this.method === "HEAD");
+      return streamed?.catch((error) => this.#cut(error));
+    } catch (error) {
+      this.#cut(error);
+      return undefined;
+    }
+  }
+
+  /** Its answer is out, or its connection has closed. */
+  leave(): void {
+    const connection = this.#connection;
+    if (!connection.requests.delete(this)) return;
+    const { socket } = this.#message;
+    connection.idleAtBytes = bytesRead(socket);
+    if (!this.#response.writableFinished) this.abort(new DOMException("The client has gone", "AbortError"));
+    if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
+    this.#turns.leave(this);
+  }
+
+  /** Closes the connection with this answer, where no other follows. */
+  #end(): void {
+    const connection = this.#connection;
+    const { draining } = this.#serving.runtime.lifecycle;
+    const { complete, socket } = this.#message;
+    const isLast = (draining.aborted || connection.isBroken) && isLatest(connection, this);
+    if (isLast || !complete) {
+      connection.isClosing = true;
+      this.#response.setHeader("connection", "close");
+    }
+    // It may still send a body that nobody wants, or requests that were not read.
+    if (!complete || (isLast && this.#turns.hadToWait)) {
+      lingerAfterAnswer(socket, connection, this.#message, this.#serving.settings.requestTimeoutMs, draining);
+    }
+  }
+
+  #cut(error: unknown): void {
+    // Safe: it is cut while it is sent, and then it has a scope.
+    const { log } = this.#scope as RequestScope;
+    if (!this.isStalled) reportCut(log, error, this.signal);
+    this.#response.destroy();
+  }
+}
+
+/** Pipelined requests are executed side by side: the connection closes with the answer to the last one, or others would get none. */
+function isLatest({ requests }: Connection, request: OpenRequest): boolean {
+  return [...requests].at(-1) === request;
+}
+
+/** What is awaited of it is a stream; anything else is out at once. */
+function write(response: ServerResponse, answer: HttpResponse, head: boolean): Promise<void> | undefined {
+  const { status, headers, cookies, body } = answer;
+  // At once, not header by header: with a call for each, Node keeps a table of them.
+  response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
+  if (body === undefined || head || typeof body === "string" || body instanceof Uint8Array) {
+    response.end(head ? undefined : body);
+    return undefined;
+  }
+  // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
+  return pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), response);
+}

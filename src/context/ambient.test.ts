@@ -1,0 +1,43 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { type AmbientStore, ambientStore, currentContext, runWithStore } from "./ambient.ts";
+
+const storeOf = (requestId: string): AmbientStore => ({
+  context: { requestId, tenantId: undefined, userId: undefined, signal: undefined, trace: undefined },
+  tableName: (name) => name,
+});
+const requestId = () => currentContext()?.requestId;
+
+test("what a run waits for finds its store, and what comes after it the one before", async () => {
+  const outer = storeOf("outer");
+  const found = runWithStore(outer, async () => {
+    const inner = runWithStore(storeOf("inner"), async () => {
+      await setImmediate();
+      return requestId();
+    });
+    expect(ambientStore()).toBe(outer);
+    return [await inner, requestId()];
+  });
+  expect(ambientStore()).toBeUndefined();
+  expect(await found).toEqual(["inner", "outer"]);
+  expect(ambientStore()).toBeUndefined();
+});
+
+test("a run that throws at once leaves nothing behind", () => {
+  const fail = () => {
+    throw new Error("at once");
+  };
+  expect(() => runWithStore(storeOf("failing"), fail)).toThrow("at once");
+  expect(ambientStore()).toBeUndefined();
+});
+
+test("stores of the application stay as they are, within a run and after it", async () => {
+  const own = new AsyncLocalStorage<string>();
+  await own.run("mine", async () => {
+    expect(await runWithStore(storeOf("a"), async () => own.getStore())).toBe("mine");
+    own.enterWith("changed");
+    expect(await runWithStore(storeOf("b"), async () => [own.getStore(), requestId()])).toEqual(["changed", "b"]);
+    expect(own.getStore()).toBe("changed");
+  });
+});
