@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { codePoint } from "../../test/support/code-point.ts";
+import { codePoint } from "../../../test/support/code-point.ts";
 import { isCurrent, rowLevels, systemPartition, tenantPartition, userPartition } from "./rows.ts";
 
 /** IDs that try to meet: separators, escapes, things that look escaped, surrogates, over-long ones. */
