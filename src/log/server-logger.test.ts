@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, expectTypeOf, it, vi } from "vitest";
 import { codePoint } from "../../test/support/code-point.ts";
+import { runs } from "../../test/support/runs.ts";
 import type { Logger } from "./logger.ts";
 import * as powertoolsThreshold from "./powertools-threshold.ts";
 import { createServerLogger, type ServerLoggerOptions } from "./server-logger.ts";
@@ -181,7 +182,7 @@ describe("whatever is logged", () => {
           expect(Buffer.byteLength(line)).toBeLessThan(262_144);
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     );
   });
 
