@@ -27,6 +27,12 @@ const alone = globSync(tests, { cwd: import.meta.dirname })
   .map((file) => file.replaceAll("\\", "/"))
   .filter((file) => changesProcess.test(readFileSync(new URL(file, import.meta.url), "utf8")));
 
+// Hundreds of processes load the same sources and the same SDK: what one has compiled, the others read. Half of their start.
+process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.cache/compiled");
+
+// Properties are tried as often as they say where coverage is measured, as in `.ci/run`; see test/support/runs.ts.
+if (process.argv.includes("--coverage")) process.env["KEELSON_TEST_RUNS"] ??= "all";
+
 // `npm test` runs all projects but `system`, `npm run test:system` runs that.
 export default defineConfig({
   resolve: { alias },

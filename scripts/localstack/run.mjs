@@ -28,6 +28,20 @@ export async function getLocalStack({ port, host = false, signal }, say) {
   return startHere(free, say, signal);
 }
 
+/**
+ * Gets ahead what {@link getLocalStack} needs, and starts nothing: nothing where one is given, the image where an engine
+ * answers, an installation where none does.
+ *
+ * @throws Error naming what is missing, or what failed.
+ */
+export async function prepareLocalStack(say, signal) {
+  if (process.env.LOCALSTACK_ENDPOINT || process.env.AWS_ENDPOINT_URL) return;
+  if (!hasContainerEngine()) return void (await install(directory, say, signal));
+  say(`pulling ${image}`);
+  const { status, stderr } = spawnSync("docker", ["pull", "--quiet", image], { encoding: "utf8" });
+  if (status !== 0) throw new Error(`docker pull ${image} failed: ${stderr}`);
+}
+
 async function useGiven(given, say) {
   if (!URL.canParse(given))
     throw new Error(`LOCALSTACK_ENDPOINT or AWS_ENDPOINT_URL is ${JSON.stringify(given)}, which is no URL`);

@@ -1,49 +1,27 @@
-import { randomBytes } from "node:crypto";
 import {
   CreateEventBusCommand,
   DeleteEventBusCommand,
   DeleteRuleCommand,
   DescribeEventBusCommand,
   DescribeRuleCommand,
-  type EventBridgeClient,
   ListEventBusesCommand,
   ListRulesCommand,
   ListTargetsByRuleCommand,
-  PutEventsCommand,
-  type PutEventsRequestEntry,
   PutRuleCommand,
-  type PutRuleCommandInput,
-  PutTargetsCommand,
   RemoveTargetsCommand,
   ResourceAlreadyExistsException,
   ResourceNotFoundException,
-  type Target,
 } from "@aws-sdk/client-eventbridge";
-import {
-  CreateQueueCommand,
-  DeleteMessageCommand,
-  DeleteQueueCommand,
-  GetQueueAttributesCommand,
-  type Message,
-  ReceiveMessageCommand,
-  type SQSClient,
-} from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type ContractBuses,
+  contractBuses,
+  type EventBridgeCapabilities,
+  type EventBridgeConnection,
+  refused,
+} from "./bus-contract.ts";
 
-/** One connection to the EventBridge under test, and to the SQS that it delivers to. */
-export interface EventBridgeConnection {
-  readonly client: EventBridgeClient;
-  readonly sqs: SQSClient;
-  close(): Promise<void>;
-}
-
-/** Where implementations are known to differ. */
-export interface EventBridgeCapabilities {
-  /** A pattern that is none, no entries, and more than 262,144 bytes are refused. */
-  readonly checksInput: boolean;
-  /** A rule that is disabled gets no event, also not one that was put before it is enabled. */
-  readonly disablesRules: boolean;
-}
+export type { EventBridgeCapabilities, EventBridgeConnection } from "./bus-contract.ts";
 
 /** What EventBridge does and no emulator shows, so that no test against one can cover it. */
 export const notShownByEmulators: readonly string[] = Object.freeze([
@@ -62,269 +40,220 @@ export function describeEventBridgeContract(
 ): void {
   describe(`${name} as EventBridge`, () => {
     let connection: EventBridgeConnection;
-    const base = `contract-${fresh()}`;
-    const buses: string[] = [];
-    const queues: string[] = [];
-    const client = () => connection.client;
-
-    const createBus = async () => {
-      const Name = `${base}-${fresh()}`;
-      await client().send(new CreateEventBusCommand({ Name }));
-      buses.push(Name);
-      return Name;
-    };
-    const createQueue = async (Attributes: Record<string, string> = {}) => {
-      const QueueName = `${base}-${fresh()}${Attributes["FifoQueue"] === "true" ? ".fifo" : ""}`;
-      const { QueueUrl = "" } = await connection.sqs.send(new CreateQueueCommand({ QueueName, Attributes }));
-      queues.push(QueueUrl);
-      const asked = new GetQueueAttributesCommand({ QueueUrl, AttributeNames: ["QueueArn"] });
-      return { url: QueueUrl, arn: (await connection.sqs.send(asked)).Attributes?.["QueueArn"] ?? "" };
-    };
-    const putRule = async (EventBusName: string, pattern: object, more: Partial<PutRuleCommandInput> = {}) => {
-      const Name = `rule-${fresh()}`;
-      await client().send(new PutRuleCommand({ Name, EventBusName, EventPattern: JSON.stringify(pattern), ...more }));
-      return Name;
-    };
-    const putTarget = (EventBusName: string, Rule: string, target: Omit<Target, "Id">) =>
-      client().send(new PutTargetsCommand({ Rule, EventBusName, Targets: [{ Id: "queue", ...target }] }));
-    /** A bus with one rule, whose events come into a queue. */
-    const route = async (pattern: object, target: Partial<Target> = {}, rule: Partial<PutRuleCommandInput> = {}) => {
-      const [bus, queue] = [await createBus(), await createQueue()];
-      await putTarget(bus, await putRule(bus, pattern, rule), { Arn: queue.arn, ...target });
-      return { bus, url: queue.url };
-    };
-    const put = (...Entries: PutEventsRequestEntry[]) => client().send(new PutEventsCommand({ Entries }));
-    const entry = (EventBusName: string, Detail: unknown, more: Partial<PutEventsRequestEntry> = {}): PutEventsRequestEntry => ({
-      EventBusName,
-      Source: "shop",
-      DetailType: "OrderPlaced",
-      Detail: JSON.stringify(Detail),
-      ...more,
-    });
-    const receiveOne = async (QueueUrl: string): Promise<Message> => {
-      const asked = new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 10, MessageSystemAttributeNames: ["All"] });
-      const [message] = (await connection.sqs.send(asked)).Messages ?? [];
-      if (message === undefined) throw new Error("Nothing was received within 10 seconds");
-      await connection.sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle: message.ReceiptHandle }));
-      return message;
-    };
-    const eventIn = async (url: string) => JSON.parse((await receiveOne(url)).Body ?? "");
-    const refused = (call: Promise<unknown>) =>
-      call.then(
-        () => "taken",
-        (error: Error) => error.name,
-      );
+    const buses = contractBuses(() => connection);
 
     beforeAll(async () => {
       connection = await connect();
     });
     afterAll(async () => {
-      for (const EventBusName of buses) {
-        const { Rules = [] } = await client()
-          .send(new ListRulesCommand({ EventBusName }))
-          .catch(() => ({ Rules: [] })); // it is gone
-        for (const { Name } of Rules) {
-          await client().send(new RemoveTargetsCommand({ Rule: Name, EventBusName, Ids: ["queue"] }));
-          await client().send(new DeleteRuleCommand({ Name, EventBusName }));
-        }
-        await client().send(new DeleteEventBusCommand({ Name: EventBusName }));
-      }
-      for (const QueueUrl of queues) await connection.sqs.send(new DeleteQueueCommand({ QueueUrl }));
+      await buses.deleteAll();
       await connection.close();
     });
 
-    describe("buses", () => {
-      test("a bus is created once, described, listed and deleted", async () => {
-        const Name = await createBus();
-        await expect(client().send(new CreateEventBusCommand({ Name }))).rejects.toBeInstanceOf(ResourceAlreadyExistsException);
-        const described = await client().send(new DescribeEventBusCommand({ Name }));
-        expect(described).toMatchObject({ Name, Arn: `arn:aws:events:us-east-1:000000000000:event-bus/${Name}` });
-        const listed = await client().send(new ListEventBusesCommand({ NamePrefix: Name }));
-        expect(listed.EventBuses?.map((bus) => bus.Name)).toEqual([Name]);
-        await client().send(new DeleteEventBusCommand({ Name }));
-        await client().send(new DeleteEventBusCommand({ Name }));
-        await expect(client().send(new DescribeEventBusCommand({ Name }))).rejects.toBeInstanceOf(ResourceNotFoundException);
-      });
+    describeBuses(buses);
+    describeRules(buses, capabilities);
+    describeEvents(buses, capabilities);
+  });
+}
 
-      test("the default bus is there, and stays", async () => {
-        expect((await client().send(new DescribeEventBusCommand({}))).Name).toBe("default");
-        expect(await refused(client().send(new DeleteEventBusCommand({ Name: "default" })))).toBe("ValidationException");
-      });
+function describeBuses(buses: ContractBuses): void {
+  const { client, createBus } = buses;
+
+  describe("buses", () => {
+    test("a bus is created once, described, listed and deleted", async () => {
+      const Name = await createBus();
+      await expect(client().send(new CreateEventBusCommand({ Name }))).rejects.toBeInstanceOf(ResourceAlreadyExistsException);
+      const described = await client().send(new DescribeEventBusCommand({ Name }));
+      expect(described).toMatchObject({ Name, Arn: `arn:aws:events:us-east-1:000000000000:event-bus/${Name}` });
+      const listed = await client().send(new ListEventBusesCommand({ NamePrefix: Name }));
+      expect(listed.EventBuses?.map((bus) => bus.Name)).toEqual([Name]);
+      await client().send(new DeleteEventBusCommand({ Name }));
+      await client().send(new DeleteEventBusCommand({ Name }));
+      await expect(client().send(new DescribeEventBusCommand({ Name }))).rejects.toBeInstanceOf(ResourceNotFoundException);
     });
 
-    describe("rules", () => {
-      test("a rule is put, changed, described, listed and deleted", async () => {
-        const EventBusName = await createBus();
-        const Name = await putRule(EventBusName, { source: ["a"] });
-        const EventPattern = JSON.stringify({ source: ["b"] });
-        const { RuleArn } = await client().send(new PutRuleCommand({ Name, EventBusName, EventPattern, State: "DISABLED" }));
-        expect(RuleArn).toBe(`arn:aws:events:us-east-1:000000000000:rule/${EventBusName}/${Name}`);
-        const expected = { Name, Arn: RuleArn, EventBusName, EventPattern, State: "DISABLED" };
-        expect(await client().send(new DescribeRuleCommand({ Name, EventBusName }))).toMatchObject(expected);
-        expect((await client().send(new ListRulesCommand({ EventBusName }))).Rules).toMatchObject([expected]);
-        await client().send(new DeleteRuleCommand({ Name, EventBusName }));
-        await client().send(new DeleteRuleCommand({ Name, EventBusName }));
-        expect(await refused(client().send(new DescribeRuleCommand({ Name, EventBusName })))).toBe("ResourceNotFoundException");
-      });
-
-      test("targets are put, replaced, listed and removed, and a rule with targets stays", async () => {
-        const EventBusName = await createBus();
-        const Rule = await putRule(EventBusName, { source: ["a"] });
-        const [one, two] = [await createQueue(), await createQueue()];
-        await putTarget(EventBusName, Rule, { Arn: one.arn });
-        expect((await putTarget(EventBusName, Rule, { Arn: two.arn, InputPath: "$.detail" })).FailedEntryCount).toBe(0);
-        const { Targets } = await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }));
-        expect(Targets).toEqual([{ Id: "queue", Arn: two.arn, InputPath: "$.detail" }]);
-        expect(await refused(client().send(new DeleteRuleCommand({ Name: Rule, EventBusName })))).toBe("ValidationException");
-        const removed = await client().send(new RemoveTargetsCommand({ Rule, EventBusName, Ids: ["queue"] }));
-        expect(removed.FailedEntryCount).toBe(0);
-        expect((await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }))).Targets).toEqual([]);
-        await client().send(new DeleteRuleCommand({ Name: Rule, EventBusName }));
-      });
-
-      test("what is not there cannot be used", async () => {
-        const bus = await createBus();
-        const { arn } = await createQueue();
-        expect(await refused(putRule(`${base}-none`, { source: ["a"] }))).toBe("ResourceNotFoundException");
-        expect(await refused(putTarget(bus, "none", { Arn: arn }))).toBe("ResourceNotFoundException");
-        expect(await refused(client().send(new PutRuleCommand({ Name: "r", EventBusName: bus })))).toBe("ValidationException");
-      });
-
-      test("a FIFO queue as a target needs a group", async () => {
-        const bus = await createBus();
-        const { arn } = await createQueue({ FifoQueue: "true", ContentBasedDeduplication: "true" });
-        const answer = await putTarget(bus, await putRule(bus, { source: ["a"] }), { Arn: arn });
-        expect(answer.FailedEntryCount).toBe(1);
-        expect(answer.FailedEntries).toMatchObject([{ TargetId: "queue", ErrorCode: "ValidationException" }]);
-      });
-
-      if (capabilities.checksInput) {
-        test.each(["{", '{"source":"a"}', '{"source":[]}', "{}", "[]"])("the pattern %s is refused", async (EventPattern) => {
-          const EventBusName = await createBus();
-          const asked = client().send(new PutRuleCommand({ Name: "r", EventBusName, EventPattern }));
-          expect(await refused(asked)).toBe("InvalidEventPatternException");
-        });
-      }
-    });
-
-    describe("events", () => {
-      test("an event that fits comes into the queue as a whole", async () => {
-        const { bus, url } = await route({ source: ["shop"], "detail-type": ["OrderPlaced"] });
-        const Time = new Date("2026-02-03T04:05:06Z");
-        const answer = await put(entry(bus, { id: 7, text: "ä" }, { Resources: ["r1"], Time }));
-        expect(answer.FailedEntryCount).toBe(0);
-        expect(await eventIn(url)).toEqual({
-          version: "0",
-          id: answer.Entries?.[0]?.EventId,
-          "detail-type": "OrderPlaced",
-          source: "shop",
-          account: "000000000000",
-          time: "2026-02-03T04:05:06Z",
-          region: "us-east-1",
-          resources: ["r1"],
-          detail: { id: 7, text: "ä" },
-        });
-      });
-
-      test.each<[string, object, unknown, unknown]>([
-        ["another source", { source: ["other", "shop"] }, {}, undefined],
-        [
-          "exact values of several fields",
-          { detail: { a: [1, "x"], b: { c: [true] } } },
-          { a: 1, b: { c: true } },
-          { a: 1, b: { c: false } },
-        ],
-        ["null", { detail: { a: [null] } }, { a: null }, { a: 0 }],
-        ["an item of a list", { detail: { tags: ["red"] } }, { tags: ["blue", "red"] }, { tags: ["blue"] }],
-        ["prefix", { detail: { path: [{ prefix: "/a/" }] } }, { path: "/a/b" }, { path: "/b/a/" }],
-        ["anything-but", { detail: { state: [{ "anything-but": ["off", "idle"] }] } }, { state: "on" }, { state: "idle" }],
-        [
-          "anything-but a prefix",
-          { detail: { state: [{ "anything-but": { prefix: "x-" } }] } },
-          { state: "on" },
-          { state: "x-on" },
-        ],
-        ["exists", { detail: { error: [{ exists: true }] } }, { error: 0 }, { other: 0 }],
-        ["does not exist", { detail: { error: [{ exists: false }] } }, { other: 0 }, { error: 0 }],
-      ])("a pattern of %s takes what fits and nothing else", async (_name, pattern, fits, doesNot) => {
-        const { bus, url } = await route(pattern);
-        const others = doesNot === undefined ? [entry(bus, {}, { Source: "third" })] : [entry(bus, doesNot)];
-        expect((await put(...others, entry(bus, fits))).FailedEntryCount).toBe(0);
-        expect((await eventIn(url)).detail).toEqual(fits);
-      });
-
-      test("several rules and buses each get what is theirs", async () => {
-        const [bus, other] = [await createBus(), await createBus()];
-        const [one, two] = [await createQueue(), await createQueue()];
-        await putTarget(bus, await putRule(bus, { detail: { n: [1] } }), { Arn: one.arn });
-        await putTarget(bus, await putRule(bus, { detail: { n: [2] } }), { Arn: two.arn });
-        await put(entry(other, { n: 1, bus: "other" }), entry(bus, { n: 2 }), entry(bus, { n: 1 }));
-        expect((await eventIn(one.url)).detail).toEqual({ n: 1 });
-        expect((await eventIn(two.url)).detail).toEqual({ n: 2 });
-      });
-
-      test("a bus can be named by its ARN", async () => {
-        const { bus, url } = await route({ source: ["shop"] });
-        const { Arn = "" } = await client().send(new DescribeEventBusCommand({ Name: bus }));
-        await put(entry(Arn, { named: true }));
-        expect((await eventIn(url)).detail).toEqual({ named: true });
-      });
-
-      test("a part of the event is sent where the target says so", async () => {
-        const { bus, url } = await route({ source: ["shop"] }, { InputPath: "$.detail" });
-        await put(entry(bus, { id: 7 }));
-        expect(await eventIn(url)).toEqual({ id: 7 });
-      });
-
-      if (capabilities.disablesRules) {
-        test("a rule that is disabled takes nothing until it is enabled", async () => {
-          const bus = await createBus();
-          const queue = await createQueue();
-          const pattern = { source: ["shop"] };
-          const rule = await putRule(bus, pattern, { State: "DISABLED" });
-          await putTarget(bus, rule, { Arn: queue.arn });
-          await put(entry(bus, { n: 1 }));
-          await putRule(bus, pattern, { Name: rule });
-          await put(entry(bus, { n: 2 }));
-          expect((await eventIn(queue.url)).detail).toEqual({ n: 2 });
-        });
-      }
-
-      test("in a FIFO queue events have the group of the target, and their order", async () => {
-        const bus = await createBus();
-        const queue = await createQueue({ FifoQueue: "true", ContentBasedDeduplication: "true" });
-        const rule = await putRule(bus, { source: ["shop"] });
-        await putTarget(bus, rule, { Arn: queue.arn, SqsParameters: { MessageGroupId: "orders" } });
-        for (const n of [1, 2, 3]) await put(entry(bus, { n }));
-        const messages = [await receiveOne(queue.url), await receiveOne(queue.url), await receiveOne(queue.url)];
-        expect(messages.map(({ Body = "" }) => JSON.parse(Body).detail.n)).toEqual([1, 2, 3]);
-        expect(messages[0]?.Attributes).toMatchObject({ MessageGroupId: "orders" });
-      });
-
-      test("wrong entries come back with their errors, in their places, and the others go through", async () => {
-        const { bus, url } = await route({ source: ["shop"] });
-        const { Source: _source, ...sourceless } = entry(bus, {});
-        const { DetailType: _detailType, ...typeless } = entry(bus, {});
-        const { Detail: _detail, ...detailless } = entry(bus, {});
-        const answer = await put(sourceless, typeless, detailless, { ...detailless, Detail: "{" }, entry(bus, { good: true }));
-        expect(answer.FailedEntryCount).toBe(4);
-        const codes = answer.Entries?.map(({ ErrorCode }) => ErrorCode);
-        expect(codes).toEqual(["InvalidArgument", "InvalidArgument", "InvalidArgument", "MalformedDetail", undefined]);
-        expect(answer.Entries?.[4]?.EventId).toBeTruthy();
-        expect((await eventIn(url)).detail).toEqual({ good: true });
-      });
-
-      if (capabilities.checksInput) {
-        test("no entries, more than ten, and more than 262,144 bytes are refused", async () => {
-          expect(await refused(put())).toBe("ValidationException");
-          expect(await refused(put(...Array.from({ length: 11 }, () => entry("default", {}))))).toBe("ValidationException");
-          expect(await refused(put(entry("default", { text: "x".repeat(262_144) })))).toBe("ValidationException");
-        });
-      }
+    test("the default bus is there, and stays", async () => {
+      expect((await client().send(new DescribeEventBusCommand({}))).Name).toBe("default");
+      expect(await refused(client().send(new DeleteEventBusCommand({ Name: "default" })))).toBe("ValidationException");
     });
   });
 }
 
-function fresh(): string {
-  return randomBytes(6).toString("hex");
+function describeRules(buses: ContractBuses, capabilities: EventBridgeCapabilities): void {
+  const { base, client, createBus, createQueue, putRule, putTarget } = buses;
+
+  describe("rules", () => {
+    test("a rule is put, changed, described, listed and deleted", async () => {
+      const EventBusName = await createBus();
+      const Name = await putRule(EventBusName, { source: ["a"] });
+      const EventPattern = JSON.stringify({ source: ["b"] });
+      const { RuleArn } = await client().send(new PutRuleCommand({ Name, EventBusName, EventPattern, State: "DISABLED" }));
+      expect(RuleArn).toBe(`arn:aws:events:us-east-1:000000000000:rule/${EventBusName}/${Name}`);
+      const expected = { Name, Arn: RuleArn, EventBusName, EventPattern, State: "DISABLED" };
+      expect(await client().send(new DescribeRuleCommand({ Name, EventBusName }))).toMatchObject(expected);
+      expect((await client().send(new ListRulesCommand({ EventBusName }))).Rules).toMatchObject([expected]);
+      await client().send(new DeleteRuleCommand({ Name, EventBusName }));
+      await client().send(new DeleteRuleCommand({ Name, EventBusName }));
+      expect(await refused(client().send(new DescribeRuleCommand({ Name, EventBusName })))).toBe("ResourceNotFoundException");
+    });
+
+    test("targets are put, replaced, listed and removed, and a rule with targets stays", async () => {
+      const EventBusName = await createBus();
+      const Rule = await putRule(EventBusName, { source: ["a"] });
+      const [one, two] = [await createQueue(), await createQueue()];
+      await putTarget(EventBusName, Rule, { Arn: one.arn });
+      expect((await putTarget(EventBusName, Rule, { Arn: two.arn, InputPath: "$.detail" })).FailedEntryCount).toBe(0);
+      const { Targets } = await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }));
+      expect(Targets).toEqual([{ Id: "queue", Arn: two.arn, InputPath: "$.detail" }]);
+      expect(await refused(client().send(new DeleteRuleCommand({ Name: Rule, EventBusName })))).toBe("ValidationException");
+      const removed = await client().send(new RemoveTargetsCommand({ Rule, EventBusName, Ids: ["queue"] }));
+      expect(removed.FailedEntryCount).toBe(0);
+      expect((await client().send(new ListTargetsByRuleCommand({ Rule, EventBusName }))).Targets).toEqual([]);
+      await client().send(new DeleteRuleCommand({ Name: Rule, EventBusName }));
+    });
+
+    test("what is not there cannot be used", async () => {
+      const bus = await createBus();
+      const { arn } = await createQueue();
+      expect(await refused(putRule(`${base}-none`, { source: ["a"] }))).toBe("ResourceNotFoundException");
+      expect(await refused(putTarget(bus, "none", { Arn: arn }))).toBe("ResourceNotFoundException");
+      expect(await refused(client().send(new PutRuleCommand({ Name: "r", EventBusName: bus })))).toBe("ValidationException");
+    });
+
+    test("a FIFO queue as a target needs a group", async () => {
+      const bus = await createBus();
+      const { arn } = await createQueue({ FifoQueue: "true", ContentBasedDeduplication: "true" });
+      const answer = await putTarget(bus, await putRule(bus, { source: ["a"] }), { Arn: arn });
+      expect(answer.FailedEntryCount).toBe(1);
+      expect(answer.FailedEntries).toMatchObject([{ TargetId: "queue", ErrorCode: "ValidationException" }]);
+    });
+
+    if (capabilities.checksInput) {
+      test.each(["{", '{"source":"a"}', '{"source":[]}', "{}", "[]"])("the pattern %s is refused", async (EventPattern) => {
+        const EventBusName = await createBus();
+        const asked = client().send(new PutRuleCommand({ Name: "r", EventBusName, EventPattern }));
+        expect(await refused(asked)).toBe("InvalidEventPatternException");
+      });
+    }
+  });
+}
+
+function describeEvents(buses: ContractBuses, capabilities: EventBridgeCapabilities): void {
+  const { client, createBus, createQueue, putRule, putTarget, route, put, entry, eventIn, receiveOne } = buses;
+
+  describe("events", () => {
+    test("an event that fits comes into the queue as a whole", async () => {
+      const { bus, url } = await route({ source: ["shop"], "detail-type": ["OrderPlaced"] });
+      const Time = new Date("2026-02-03T04:05:06Z");
+      const answer = await put(entry(bus, { id: 7, text: "ä" }, { Resources: ["r1"], Time }));
+      expect(answer.FailedEntryCount).toBe(0);
+      expect(await eventIn(url)).toEqual({
+        version: "0",
+        id: answer.Entries?.[0]?.EventId,
+        "detail-type": "OrderPlaced",
+        source: "shop",
+        account: "000000000000",
+        time: "2026-02-03T04:05:06Z",
+        region: "us-east-1",
+        resources: ["r1"],
+        detail: { id: 7, text: "ä" },
+      });
+    });
+
+    test.each<[string, object, unknown, unknown]>([
+      ["another source", { source: ["other", "shop"] }, {}, undefined],
+      [
+        "exact values of several fields",
+        { detail: { a: [1, "x"], b: { c: [true] } } },
+        { a: 1, b: { c: true } },
+        { a: 1, b: { c: false } },
+      ],
+      ["null", { detail: { a: [null] } }, { a: null }, { a: 0 }],
+      ["an item of a list", { detail: { tags: ["red"] } }, { tags: ["blue", "red"] }, { tags: ["blue"] }],
+      ["prefix", { detail: { path: [{ prefix: "/a/" }] } }, { path: "/a/b" }, { path: "/b/a/" }],
+      ["anything-but", { detail: { state: [{ "anything-but": ["off", "idle"] }] } }, { state: "on" }, { state: "idle" }],
+      [
+        "anything-but a prefix",
+        { detail: { state: [{ "anything-but": { prefix: "x-" } }] } },
+        { state: "on" },
+        { state: "x-on" },
+      ],
+      ["exists", { detail: { error: [{ exists: true }] } }, { error: 0 }, { other: 0 }],
+      ["does not exist", { detail: { error: [{ exists: false }] } }, { other: 0 }, { error: 0 }],
+    ])("a pattern of %s takes what fits and nothing else", async (_name, pattern, fits, doesNot) => {
+      const { bus, url } = await route(pattern);
+      const others = doesNot === undefined ? [entry(bus, {}, { Source: "third" })] : [entry(bus, doesNot)];
+      expect((await put(...others, entry(bus, fits))).FailedEntryCount).toBe(0);
+      expect((await eventIn(url)).detail).toEqual(fits);
+    });
+
+    test("several rules and buses each get what is theirs", async () => {
+      const [bus, other] = [await createBus(), await createBus()];
+      const [one, two] = [await createQueue(), await createQueue()];
+      await putTarget(bus, await putRule(bus, { detail: { n: [1] } }), { Arn: one.arn });
+      await putTarget(bus, await putRule(bus, { detail: { n: [2] } }), { Arn: two.arn });
+      await put(entry(other, { n: 1, bus: "other" }), entry(bus, { n: 2 }), entry(bus, { n: 1 }));
+      expect((await eventIn(one.url)).detail).toEqual({ n: 1 });
+      expect((await eventIn(two.url)).detail).toEqual({ n: 2 });
+    });
+
+    test("a bus can be named by its ARN", async () => {
+      const { bus, url } = await route({ source: ["shop"] });
+      const { Arn = "" } = await client().send(new DescribeEventBusCommand({ Name: bus }));
+      await put(entry(Arn, { named: true }));
+      expect((await eventIn(url)).detail).toEqual({ named: true });
+    });
+
+    test("a part of the event is sent where the target says so", async () => {
+      const { bus, url } = await route({ source: ["shop"] }, { InputPath: "$.detail" });
+      await put(entry(bus, { id: 7 }));
+      expect(await eventIn(url)).toEqual({ id: 7 });
+    });
+
+    if (capabilities.disablesRules) {
+      test("a rule that is disabled takes nothing until it is enabled", async () => {
+        const bus = await createBus();
+        const queue = await createQueue();
+        const pattern = { source: ["shop"] };
+        const rule = await putRule(bus, pattern, { State: "DISABLED" });
+        await putTarget(bus, rule, { Arn: queue.arn });
+        await put(entry(bus, { n: 1 }));
+        await putRule(bus, pattern, { Name: rule });
+        await put(entry(bus, { n: 2 }));
+        expect((await eventIn(queue.url)).detail).toEqual({ n: 2 });
+      });
+    }
+
+    test("in a FIFO queue events have the group of the target, and their order", async () => {
+      const bus = await createBus();
+      const queue = await createQueue({ FifoQueue: "true", ContentBasedDeduplication: "true" });
+      const rule = await putRule(bus, { source: ["shop"] });
+      await putTarget(bus, rule, { Arn: queue.arn, SqsParameters: { MessageGroupId: "orders" } });
+      for (const n of [1, 2, 3]) await put(entry(bus, { n }));
+      const messages = [await receiveOne(queue.url), await receiveOne(queue.url), await receiveOne(queue.url)];
+      expect(messages.map(({ Body = "" }) => JSON.parse(Body).detail.n)).toEqual([1, 2, 3]);
+      expect(messages[0]?.Attributes).toMatchObject({ MessageGroupId: "orders" });
+    });
+
+    test("wrong entries come back with their errors, in their places, and the others go through", async () => {
+      const { bus, url } = await route({ source: ["shop"] });
+      const { Source: _source, ...sourceless } = entry(bus, {});
+      const { DetailType: _detailType, ...typeless } = entry(bus, {});
+      const { Detail: _detail, ...detailless } = entry(bus, {});
+      const answer = await put(sourceless, typeless, detailless, { ...detailless, Detail: "{" }, entry(bus, { good: true }));
+      expect(answer.FailedEntryCount).toBe(4);
+      const codes = answer.Entries?.map(({ ErrorCode }) => ErrorCode);
+      expect(codes).toEqual(["InvalidArgument", "InvalidArgument", "InvalidArgument", "MalformedDetail", undefined]);
+      expect(answer.Entries?.[4]?.EventId).toBeTruthy();
+      expect((await eventIn(url)).detail).toEqual({ good: true });
+    });
+
+    if (capabilities.checksInput) {
+      test("no entries, more than ten, and more than 262,144 bytes are refused", async () => {
+        expect(await refused(put())).toBe("ValidationException");
+        expect(await refused(put(...Array.from({ length: 11 }, () => entry("default", {}))))).toBe("ValidationException");
+        expect(await refused(put(entry("default", { text: "x".repeat(262_144) })))).toBe("ValidationException");
+      });
+    }
+  });
 }

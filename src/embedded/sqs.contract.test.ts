@@ -49,8 +49,20 @@ function connectionTo(endpoint: string, close: () => Promise<void>) {
     region: "us-east-1",
     credentials: { accessKeyId: "embedded", secretAccessKey: "embedded" },
   });
+  let passedMs = 0;
+  client.middlewareStack.add(
+    (next) => (parameters) => {
+      const request = parameters.request as { readonly headers: Record<string, string> }; // safe: a request of HTTP, at this step
+      request.headers["x-keelson-clock-offset"] = String(passedMs);
+      return next(parameters);
+    },
+    { step: "build" },
+  );
   return {
     client,
+    async pass(ms: number) {
+      passedMs += ms;
+    },
     async close() {
       client.destroy();
       await close();

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { codePoint } from "../../test/support/code-point.ts";
 import { createRecordRules, LogContext } from "./log-context.ts";
 import { createRedaction } from "./redaction.ts";
 
@@ -14,7 +15,7 @@ const names = fc.oneof(
 );
 const values = fc.oneof(
   fc.string(),
-  fc.string({ unit: "binary" }),
+  fc.string({ unit: codePoint }),
   fc.string({ minLength: 250, maxLength: 300 }),
   fc.constantFrom(undefined, null, 7, { a: 1 }),
 );

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { codePoint } from "../../test/support/code-point.ts";
 import { prettyLine } from "./pretty-line.ts";
 
 const time = "2026-01-02T03:04:05.678Z";
@@ -43,7 +44,7 @@ describe("a line for people", () => {
   it("lets no text look like another record, or act on the terminal", () => {
     const forged = "x\n03:04:05.678 ERROR forged\r\u001b[31mred\u001b[0m\u009b2J\u2028\u202e";
     fc.assert(
-      fc.property(fc.constantFrom("msg", "level2", "deep", "name", "stack"), fc.string({ unit: "binary" }), (place, noise) => {
+      fc.property(fc.constantFrom("msg", "level2", "deep", "name", "stack"), fc.string({ unit: codePoint }), (place, noise) => {
         const text = forged + noise;
         const fields = {
           msg: { msg: text },

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { runs } from "../../test/support/runs.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 
 const of = (input: unknown) => fingerprintOf("files.file.create", input);
@@ -213,7 +214,7 @@ test("arbitrary values have one fingerprint only where they are equal", () => {
       if (first === second) expect(normal(one)).toEqual(normal(other));
       else expect(one).not.toStrictEqual(other);
     }),
-    { numRuns: 2_000 },
+    { numRuns: runs(2_000) },
   );
 });
 

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { codePoint } from "../../test/support/code-point.ts";
 import { adoptRequestId, createRequestIds, uuidv7 } from "./request-id.ts";
 
 const generate = () => "generated";
@@ -35,7 +36,7 @@ describe("adoptRequestId", () => {
   test("accepts exactly what a check of each character accepts", () => {
     const character = fc.oneof(
       { weight: 200, arbitrary: fc.constantFrom(...alphabet) },
-      fc.string({ unit: "binary", maxLength: 2 }),
+      fc.string({ unit: codePoint, maxLength: 2 }),
     );
     fc.assert(
       fc.property(fc.array(character, { maxLength: 140, size: "max" }), (characters) => {

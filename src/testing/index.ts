@@ -1,7 +1,9 @@
 export type { JobMessage } from "../events/job-message.ts";
+export type { Caller } from "./caller.ts";
 export { CrashError } from "./crash-error.ts";
 export { type CrashScenario, type Cut, crashEverywhere } from "./crash-kit.ts";
 export type { Fault, Faults } from "./faults.ts";
 export type { SentDelivery } from "./recorded.ts";
-export { type Caller, startTestApp, type TestApp, type TestAppOptions, type TestFetchOptions, type TestRow } from "./test-app.ts";
+export { startTestApp, type TestApp, type TestAppOptions, type TestFetchOptions } from "./test-app.ts";
 export type { TestClock } from "./test-clock.ts";
+export type { TestRow } from "./test-row.ts";

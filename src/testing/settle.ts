@@ -8,8 +8,8 @@ import { processMessage } from "../run/process-message.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 
-/** How far the clock is moved where messages are hidden, in milliseconds, and how often at the most. */
-const [stepMs, maxSteps] = [5_000, 120];
+/** How far the clock is moved where messages are hidden, in milliseconds. */
+const stepMs = 5_000;
 
 /** What settling needs. */
 interface Settling {
@@ -18,6 +18,8 @@ interface Settling {
   readonly waitMs: number;
   /** How far the clock is moved at the most, in milliseconds. */
   readonly mostMs: number;
+  /** How often it is moved at the most. Default 120. */
+  readonly maxSteps?: number | undefined;
 }
 
 /**
@@ -25,7 +27,10 @@ interface Settling {
  *
  * @throws Error naming what is stuck, and what was set aside or went to a dead-letter queue on the way.
  */
-export async function settle({ runtime, adapters }: TestProcess, { clock, waitMs, mostMs }: Settling): Promise<void> {
+export async function settle(
+  { runtime, adapters }: TestProcess,
+  { clock, waitMs, mostMs, maxSteps = 120 }: Settling,
+): Promise<void> {
   const { registry } = runtime.server;
   if (!usesMessages(registry)) return;
   const { events, jobs } = await adapters.messaging();

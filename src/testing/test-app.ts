@@ -1,39 +1,24 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { openDatabase } from "../aws/dynamodb.ts";
-import type { ConfigScope } from "../config/declare/key.ts";
-import { systemPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";
-import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
-import { validateInput } from "../http/input.ts";
-import type { HttpResponse } from "../http/message.ts";
-import { isReply } from "../http/reply.ts";
-import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
-import { anonymous, type User } from "../identity/user.ts";
-import { checkOutput } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
-import type { Runtime } from "../run/runtime.ts";
 import { identify, nameHandler, runInScope } from "../run/scope.ts";
-import { runWrite } from "../run/write.ts";
 import { type Server, serverInternals } from "../server/server.ts";
+import { callHandler, headersOf } from "./call-handler.ts";
+import { type Caller, tokenOf, userOf } from "./caller.ts";
 import { createCallWatch, type Faults } from "./faults.ts";
 import type { Recorded, SentDelivery } from "./recorded.ts";
 import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
 import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
+import { itemOf, type TestRow } from "./test-row.ts";
 import { startTestStack, type TestStack } from "./test-stack.ts";
-
-/** The caller in a test. */
-export interface Caller {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly roles?: readonly string[];
-}
 
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
@@ -44,21 +29,6 @@ export interface TestFetchOptions {
   readonly signal?: AbortSignal;
   /** Signs the request in. */
   readonly as?: Caller;
-}
-
-/** A configuration row, written unchecked. */
-export interface TestRow {
-  readonly scope: ConfigScope;
-  readonly tenantId?: string;
-  readonly userId?: string;
-  /** The key identifier. */
-  readonly key: string;
-  readonly value: unknown;
-  /** Default 1. */
-  readonly version?: number;
-  /** Epoch seconds. */
-  readonly expiresAt?: number;
-  readonly deleted?: true;
 }
 
 /** A server on its own embedded stack, for tests. */
@@ -131,23 +101,29 @@ export interface WatchedApp {
   readonly sequence: readonly string[];
 }
 
+/** Options of {@link startWatchedApp}. */
+export interface WatchedAppOptions extends TestAppOptions {
+  /** How often settling moves the clock before it gives up. Default 120. */
+  readonly maxSteps?: number;
+}
+
 /** The same, for the crash kit. */
 export async function startWatchedApp(
   server: Server,
-  { parameters = {}, secureParameters = {} }: TestAppOptions,
+  { parameters = {}, secureParameters = {}, maxSteps }: WatchedAppOptions,
 ): Promise<WatchedApp> {
   const stack = await startTestStack(server);
   try {
     await putParameters(stack, parameters, "String");
     await putParameters(stack, secureParameters, "SecureString");
-    return await startOn(stack, server);
+    return await startOn(stack, server, maxSteps);
   } catch (error) {
     await stack.close();
     throw error;
   }
 }
 
-async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
+async function startOn(stack: TestStack, server: Server, maxSteps?: number): Promise<WatchedApp> {
   const { clock, timers } = createTestClock();
   const logs: Record<string, unknown>[] = [];
   const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
@@ -196,7 +172,7 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
     },
     call: async (name, input, { as, requestId } = {}) => {
       const process = await running();
-      return untilCrash(process, call(process.runtime, name, input, as, requestId));
+      return untilCrash(process, callHandler(process.runtime, name, input, as, requestId));
     },
     ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
       const { runtime, adapters } = await running();
@@ -222,7 +198,7 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
     },
     settled: async () => {
       const process = await running();
-      return untilCrash(process, settle(process, { clock, waitMs: stack.waitMs, mostMs: stack.mostMs }));
+      return untilCrash(process, settle(process, { clock, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }));
     },
     calls,
     clock,
@@ -235,97 +211,6 @@ async function startOn(stack: TestStack, server: Server): Promise<WatchedApp> {
     },
   };
   return { app, sequence };
-}
-
-function call(
-  runtime: Runtime,
-  name: string,
-  input: unknown,
-  as: Caller | undefined,
-  requestId: string | undefined,
-): Promise<unknown> {
-  const declaration = runtime.server.registry.handlers.get(name);
-  if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
-  const headers = headersOf(requestId);
-  return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
-    const user = userOf(as);
-    nameHandler(scope, name);
-    identify(scope, user);
-    const { access } = declaration;
-    if (access !== undefined && !allows(access, user)) {
-      if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
-      throw new AccessDeniedError(describeRule(access));
-    }
-    const given = () => input ?? {};
-    const accepted = await validateInput(declaration.input, given());
-    const adapters = await runtime.adapters();
-    if (declaration.kind === "write") {
-      const write = { declaration, request: { headers }, input: accepted, given, head: false };
-      return bodyOf(await runWrite(scope, adapters, write));
-    }
-    const result = await checkOutput(
-      declaration,
-      declaration.run(createContext(scope, adapters, {}), accepted),
-      runtime.environment,
-    );
-    return isReply(result) ? result.body : result;
-  });
-}
-
-function headersOf(requestId: string | undefined): Record<string, string> {
-  const headers: Record<string, string> = Object.create(null);
-  if (requestId !== undefined) headers["x-request-id"] = requestId;
-  return headers;
-}
-
-/** The body of a write as its caller reads it: JSON parsed, text and bytes as they are. */
-function bodyOf({ headers, body }: HttpResponse): unknown {
-  return typeof body === "string" && headers["content-type"]?.startsWith("application/json") ? JSON.parse(body) : body;
-}
-
-function userOf(caller: Caller | undefined): User {
-  return caller === undefined ? anonymous : { id: caller.id, tenantId: caller.tenantId, roles: [...(caller.roles ?? [])] };
-}
-
-function tokenOf({ id, tenantId, roles = [] }: Caller, { secret, issuer, audience, claims }: TokenAuth) {
-  const firstAudience = typeof audience === "string" ? audience : audience?.[0];
-  return {
-    secret,
-    userId: id,
-    tenantId,
-    roles,
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(firstAudience === undefined ? {} : { audience: firstAudience }),
-    ...(claims === undefined ? {} : { claims }),
-  };
-}
-
-type TokenAuth = {
-  readonly secret: string;
-  readonly issuer?: string;
-  readonly audience?: string | readonly string[];
-  readonly claims?: { readonly user?: string; readonly tenant?: string; readonly roles?: string };
-};
-
-function itemOf({ scope, tenantId, userId, key, value, version = 1, expiresAt, deleted }: TestRow, clock: TestClock) {
-  return {
-    pk: partitionOf(scope, tenantId, userId),
-    sk: key,
-    value,
-    version,
-    updatedAt: new Date(clock.now()).toISOString(),
-    updatedBy: "test",
-    ...(expiresAt === undefined ? {} : { expiresAt }),
-    ...(deleted === undefined ? {} : { deleted }),
-  };
-}
-
-function partitionOf(scope: ConfigScope, tenantId: string | undefined, userId: string | undefined): string {
-  if (scope === "system") return systemPartition();
-  if (tenantId === undefined) throw new TypeError(`app.rows.put: a row of scope ${scope} needs a tenantId`);
-  if (scope === "tenant") return tenantPartition(tenantId);
-  if (userId === undefined) throw new TypeError("app.rows.put: a row of scope user needs a userId");
-  return userPartition(tenantId, userId);
 }
 
 function credentialsOf({ AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" }: Readonly<Record<string, string>>) {

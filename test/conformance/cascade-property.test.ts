@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import type { ConfigScope } from "keelson";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runs } from "../support/runs.ts";
 import { declareKeys, type Fixture, startFixture, untyped } from "./fixture.ts";
 
 /** What one level holds. */
@@ -38,7 +39,7 @@ test("whatever stands at whatever level, a read gives the value and the source t
     fc.asyncProperty(situations(), async (situation) => {
       expect(await actual(situation)).toEqual(modelled(situation));
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { runs } from "../support/runs.ts";
 import { hostileServer, wrongWith } from "./server.ts";
 
 let app: TestApp;
@@ -160,7 +161,7 @@ test("whatever the path, the query and the headers are, the answer is no 500, an
         expect(Number(first?.status)).toBeLessThan(500);
       },
     ),
-    { numRuns: 400 },
+    { numRuns: runs(400) },
   );
 }, 120_000);
 

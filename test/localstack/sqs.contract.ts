@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll } from "vitest";
 import { describeSqsContract, notShownByEmulators } from "../../src/embedded/sqs-contract.ts";
@@ -7,7 +8,7 @@ describeSqsContract(
   "LocalStack",
   async () => {
     const client = new SQSClient(localStack());
-    return { client, close: async () => client.destroy() };
+    return { client, pass: (ms) => setTimeout(ms), close: async () => client.destroy() };
   },
   {
     checksInput: false,

@@ -1,0 +1,64 @@
+import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
+import { validateInput } from "../http/input.ts";
+import type { HttpResponse } from "../http/message.ts";
+import { isReply } from "../http/reply.ts";
+import { allows, describeRule, needsIdentity } from "../identity/access.ts";
+import { checkOutput } from "../run/check-output.ts";
+import { createContext } from "../run/context.ts";
+import type { Runtime } from "../run/runtime.ts";
+import { identify, nameHandler, runInScope } from "../run/scope.ts";
+import { runWrite } from "../run/write.ts";
+import { type Caller, userOf } from "./caller.ts";
+
+/**
+ * Calls a handler without HTTP: access and input are checked.
+ *
+ * @returns its body.
+ * @throws its typed error.
+ */
+export function callHandler(
+  runtime: Runtime,
+  name: string,
+  input: unknown,
+  as: Caller | undefined,
+  requestId: string | undefined,
+): Promise<unknown> {
+  const declaration = runtime.server.registry.handlers.get(name);
+  if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
+  const headers = headersOf(requestId);
+  return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
+    const user = userOf(as);
+    nameHandler(scope, name);
+    identify(scope, user);
+    const { access } = declaration;
+    if (access !== undefined && !allows(access, user)) {
+      if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
+      throw new AccessDeniedError(describeRule(access));
+    }
+    const given = () => input ?? {};
+    const accepted = await validateInput(declaration.input, given());
+    const adapters = await runtime.adapters();
+    if (declaration.kind === "write") {
+      const write = { declaration, request: { headers }, input: accepted, given, head: false };
+      return bodyOf(await runWrite(scope, adapters, write));
+    }
+    const result = await checkOutput(
+      declaration,
+      declaration.run(createContext(scope, adapters, {}), accepted),
+      runtime.environment,
+    );
+    return isReply(result) ? result.body : result;
+  });
+}
+
+/** The headers of a request under an ID of its own, where one is given. */
+export function headersOf(requestId: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = Object.create(null);
+  if (requestId !== undefined) headers["x-request-id"] = requestId;
+  return headers;
+}
+
+/** The body of a write as its caller reads it: JSON parsed, text and bytes as they are. */
+function bodyOf({ headers, body }: HttpResponse): unknown {
+  return typeof body === "string" && headers["content-type"]?.startsWith("application/json") ? JSON.parse(body) : body;
+}

@@ -1,0 +1,7 @@
+/**
+ * How often a property is tried that computes for long: a fifth of `all`, and all where coverage is measured, as in `.ci/run`,
+ * or `KEELSON_TEST_RUNS=all`.
+ */
+export function runs(all: number): number {
+  return process.env["KEELSON_TEST_RUNS"] === "all" ? all : Math.ceil(all / 5);
+}
