@@ -97,7 +97,7 @@ export function readWith(files, isWanted) {
 }
 
 /** What every first request imports. */
-const firstRequest = /\/(?:src|dist)\/(?:aws\/dynamodb-sdk|lambda\/http-function)\.[jt]s$/;
+const firstRequest = /\/(?:src|dist)\/(?:aws\/dynamodb-sdk|lambda\/http-events)\.[jt]s$/;
 
 function modulesOf(files, isWanted) {
   return new Set(readWith(files, isWanted).flatMap(({ moduleIds }) => moduleIds));

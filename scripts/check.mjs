@@ -11,7 +11,8 @@ const packed = mkdtempSync(join(tmpdir(), "keelson-pack-"));
 
 try {
   step("types", () => run("tsc", ["--noEmit"]));
-  step("lint, format, import directions", () => run("biome", ["check", "--error-on-warnings", "."]));
+  step("lint, format", () => run("biome", ["check", "--error-on-warnings", "."]));
+  step("import directions", () => run("node", ["scripts/layers.mjs"]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
   step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));

@@ -3,7 +3,6 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../log/logger.ts";
 import { Few } from "./few.ts";
-import type { Lingering } from "./lingering-close.ts";
 import type { Turns } from "./turns.ts";
 
 /** A request that is being answered, or waits for its turn. */
@@ -38,6 +37,12 @@ export interface Upgraded {
   readonly path: string;
   /** Tells it that the process drains. */
   readonly draining: AbortController;
+}
+
+/** A connection whose last answer is out. */
+export interface Lingering {
+  /** The process drains: it is told the end now, and closed in a moment. */
+  hurry(): void;
 }
 
 /** What is known of one connection. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { bytesRead, type Connection } from "./connections.ts";
+import { bytesRead, type Connection, type Lingering } from "./connections.ts";
 
 /** Nothing came for so long: the client has sent what it had under way, and is told the end. */
 const quietMs = 500;
@@ -37,12 +37,6 @@ export function lingerAfterAnswer(
     connection.lingering ??= linger(socket, message, Math.min(mostMs, requestTimeoutMs));
     if (draining.aborted) connection.lingering.hurry();
   };
-}
-
-/** A connection whose last answer is out. */
-export interface Lingering {
-  /** The process drains: it is told the end now, and closed in a moment. */
-  hurry(): void;
 }
 
 function linger(socket: Socket, message: IncomingMessage, longestMs: number): Lingering {

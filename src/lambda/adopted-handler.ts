@@ -12,16 +12,23 @@ import type { Runtime } from "../run/runtime.ts";
 import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../run/scope.ts";
 import { causeOf, responseOf, writeClaim } from "../run/write.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
-import { assertFits, eventCodec, failure, type HttpFacts } from "./event-codec.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "./execution-mode.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
+import { assertFits, eventCodec, failure, type HttpFacts } from "./http-events.ts";
 import type { ExecutionMode } from "./lazy-mode.ts";
 import { fromMiddy } from "./middy-error.ts";
-import type { RequestScopeOptions } from "./request-scope.ts";
 import { readResult } from "./result.ts";
 import type { ClaimDescription } from "./write-once.ts";
 
 export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+
+/** Options of `requestScope`. */
+export interface RequestScopeOptions {
+  /** The handler's full name, `<feature>.<entity>.<operation>`, for log lines and claims. */
+  readonly handler: string;
+  /** Who may call the handler. Default: everyone; a valid token identifies the caller. */
+  readonly access?: AccessRule;
+}
 
 interface OtherFacts extends ScopeFacts {
   readonly shape: undefined;

@@ -46,7 +46,7 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
 }
 
 function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
-  const begin = prepareLambda(server, () => import("./http-function.ts"));
+  const begin = prepareLambda(server, () => import("./http-events.ts"));
   const executionMode = lazyMode(async () => {
     const { loaded, runtime } = await begin();
     return loaded.httpMode(runtime, name);

@@ -1,5 +1,6 @@
 export { ClaimLayer } from "../claim-layer/claim-layer.ts";
 export type { ClaimLayerOptions } from "../claim-layer/claim-layer-options.ts";
 export type { DurableContextLike } from "../claim-layer/durable-execution.ts";
-export { type LegacyContext, type RequestScopeOptions, requestScope } from "./request-scope.ts";
+export type { RequestScopeOptions } from "./adopted-handler.ts";
+export { type LegacyContext, requestScope } from "./request-scope.ts";
 export { type WriteOnceOptions, writeOnce } from "./write-once.ts";

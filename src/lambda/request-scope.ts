@@ -1,16 +1,9 @@
 import type { PipelineContext } from "../declare/pipeline-context.ts";
-import { type AccessRule, access as rules } from "../identity/access.ts";
+import { access as rules } from "../identity/access.ts";
 import { type Server, serverInternals } from "../server/server.ts";
+import type { RequestScopeOptions } from "./adopted-handler.ts";
 import { prepareLambda } from "./bind.ts";
 import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
-
-/** Options of {@link requestScope}. */
-export interface RequestScopeOptions {
-  /** The handler's full name, `<feature>.<entity>.<operation>`, for log lines and claims. */
-  readonly handler: string;
-  /** Who may call the handler. Default: everyone; a valid token identifies the caller. */
-  readonly access?: AccessRule;
-}
 
 /** What {@link requestScope} adds to the handler's Lambda context. */
 export interface LegacyContext {

@@ -37,7 +37,7 @@ export function levelOf(powertools: { readonly level: number }, otherwise: numbe
 /** The level from which lines are printed, as Powertools decides it. */
 export interface LogThreshold {
   /** In Powertools' numbers: debug 8, info 12, warn 16, error 20. */
-  current(): number;
+  readonly current: number;
   /** Has Powertools decide anew whether this invocation is sampled. As in Powertools the first call does nothing. */
   refreshSampling(): void;
   /** Whether that decides anything. */

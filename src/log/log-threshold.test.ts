@@ -34,12 +34,12 @@ describe("the level", () => {
     ["test", info],
     ["production", info],
   ] as const)("is by default that of %s", (environment, level) => {
-    expect(threshold({ environment }).current()).toBe(level);
+    expect(threshold({ environment }).current).toBe(level);
   });
 
   it("is the application's, whatever the environment", () => {
     for (const environment of ["development", "production"] as const) {
-      expect(threshold({ environment, level: "warn" }).current()).toBe(warn);
+      expect(threshold({ environment, level: "warn" }).current).toBe(warn);
     }
   });
 
@@ -52,18 +52,18 @@ describe("the level", () => {
     ["trace", 6],
   ])("is LOG_LEVEL=%s before all else, in any case", (LOG_LEVEL, level) => {
     const made = threshold({ level: "info", env: { LOG_LEVEL, POWERTOOLS_LOG_LEVEL: "INFO" } });
-    expect(made.current()).toBe(level);
+    expect(made.current).toBe(level);
     expect(made.said).toEqual([]);
   });
 
   it("is POWERTOOLS_LOG_LEVEL where LOG_LEVEL is not set or empty", () => {
-    expect(threshold({ env: { POWERTOOLS_LOG_LEVEL: "warn" } }).current()).toBe(warn);
-    expect(threshold({ env: { LOG_LEVEL: "", POWERTOOLS_LOG_LEVEL: "warn" } }).current()).toBe(warn);
+    expect(threshold({ env: { POWERTOOLS_LOG_LEVEL: "warn" } }).current).toBe(warn);
+    expect(threshold({ env: { LOG_LEVEL: "", POWERTOOLS_LOG_LEVEL: "warn" } }).current).toBe(warn);
   });
 
   it("ignores a LOG_LEVEL that is none, with one notice naming it", () => {
     const made = threshold({ level: "error", env: { LOG_LEVEL: "verbose" } });
-    expect(made.current()).toBe(error);
+    expect(made.current).toBe(error);
     expect(made.said).toEqual([
       ["warn", "log.level_unknown", { variable: "LOG_LEVEL", value: "verbose", known: expect.stringContaining("debug, info") }],
     ]);
@@ -78,22 +78,22 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     ["FATAL", 24],
     [" ERROR ", error],
   ])("%s decides where no variable does, before the application", (AWS_LAMBDA_LOG_LEVEL, level) => {
-    expect(threshold({ level: "info", env: { AWS_LAMBDA_LOG_LEVEL } }).current()).toBe(level);
+    expect(threshold({ level: "info", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(level);
   });
 
   it.each(["warn", "LOUD", ""])("counts for nothing as %j, as in Powertools", (AWS_LAMBDA_LOG_LEVEL) => {
     expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } })).toMatchObject({ said: [] });
-    expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } }).current()).toBe(debug);
+    expect(threshold({ level: "debug", env: { AWS_LAMBDA_LOG_LEVEL } }).current).toBe(debug);
   });
 
   it("is a floor for LOG_LEVEL, with a notice that lines are missing", () => {
     const below = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "WARN", LOG_LEVEL: "debug" } });
-    expect(below.current()).toBe(warn);
+    expect(below.current).toBe(warn);
     expect(below.said).toEqual([
       ["warn", "log.level_below_platform", { LOG_LEVEL: "DEBUG", AWS_LAMBDA_LOG_LEVEL: "WARN", used: "WARN" }],
     ]);
     const above = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "INFO", LOG_LEVEL: "error" } });
-    expect(above.current()).toBe(error);
+    expect(above.current).toBe(error);
     expect(above.said).toEqual([]);
   });
 
@@ -101,14 +101,14 @@ describe("the platform's AWS_LAMBDA_LOG_LEVEL", () => {
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
     for (const LOG_LEVEL of [undefined, "debug", "error"]) {
       const made = threshold({ env: { AWS_LAMBDA_LOG_LEVEL: "WARN", LOG_LEVEL } });
-      expect(made.current()).toBe(LOG_LEVEL === "error" ? error : warn);
+      expect(made.current).toBe(LOG_LEVEL === "error" ? error : warn);
     }
   });
 
   it("is passed on as Powertools' own warning where only the process has it", () => {
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
     const made = threshold({ level: "debug" });
-    expect(made.current()).toBe(warn);
+    expect(made.current).toBe(warn);
     expect(made.said).toEqual([["warn", expect.stringContaining("does not match AWS Lambda Advanced Logging Controls")]]);
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "ERROR");
     expect(threshold({ level: "debug" }).said).toEqual([]);
@@ -129,7 +129,7 @@ it("is left as it is by a refresh where nothing is sampled", () => {
   const made = threshold({ env: { POWERTOOLS_LOG_LEVEL: "warn" } });
   made.refreshSampling();
   made.refreshSampling();
-  expect(made.current()).toBe(warn);
+  expect(made.current).toBe(warn);
 });
 
 describe("sampling", () => {
@@ -137,19 +137,19 @@ describe("sampling", () => {
 
   it("lets debug lines through where this process is sampled, and says so in a line of ours", () => {
     const made = threshold({ env: always });
-    expect(made.current()).toBe(debug);
+    expect(made.current).toBe(debug);
     expect(made.said).toEqual([["debug", "Setting log level to DEBUG due to sampling rate"]]);
   });
 
   it.each(["0", "", "2", "-1", "often"])("does not happen at a rate of %j", (POWERTOOLS_LOGGER_SAMPLE_RATE) => {
-    expect(threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE } }).current()).toBe(info);
+    expect(threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE } }).current).toBe(info);
   });
 
   it("does not happen where the platform sets the level, as in Powertools", () => {
     const made = threshold({ env: { ...always, AWS_LAMBDA_LOG_LEVEL: "INFO" } });
     made.refreshSampling();
     made.refreshSampling();
-    expect(made.current()).toBe(info);
+    expect(made.current).toBe(info);
     expect(made.said).toEqual([]);
   });
 
@@ -159,7 +159,7 @@ describe("sampling", () => {
     made.refreshSampling();
     for (let index = 0; index < 200; index += 1) {
       made.refreshSampling();
-      seen.add(made.current());
+      seen.add(made.current);
     }
     expect([...seen].sort()).toEqual([info, debug].sort());
   });
@@ -171,9 +171,9 @@ describe("sampling", () => {
       InvokeStore: { get: (key: symbol) => store.get(key), set: store.set.bind(store), hasContext: () => true },
     });
     const made = threshold({ env: { ...always, AWS_LAMBDA_MAX_CONCURRENCY: "4" } });
-    expect(made.current()).toBe(debug);
+    expect(made.current).toBe(debug);
     store.clear();
-    expect(made.current()).toBe(info);
+    expect(made.current).toBe(info);
     vi.unstubAllGlobals();
   });
 
@@ -182,7 +182,7 @@ describe("sampling", () => {
     const made = threshold({ env: { POWERTOOLS_LOGGER_SAMPLE_RATE: "0", AWS_LAMBDA_MAX_CONCURRENCY: "4", LOG_LEVEL: "warn" } });
     made.refreshSampling();
     made.refreshSampling();
-    expect(made.current()).toBe(warn);
+    expect(made.current).toBe(warn);
     vi.stubEnv("AWS_LAMBDA_LOG_LEVEL", "WARN");
     expect(threshold({ level: "debug" }).said).toHaveLength(1);
   });

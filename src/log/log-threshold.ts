@@ -39,7 +39,7 @@ export function createThreshold(options: ThresholdOptions, notify: Notify): LogT
     return options.powertools.createPowertoolsThreshold({ env, initial, least, isPlatforms: platform !== undefined }, notify);
   }
   const decided = Math.max(powertoolsNumbers[initial], least);
-  return { current: () => decided, refreshSampling: () => undefined, isSampling: false };
+  return { current: decided, refreshSampling: () => undefined, isSampling: false };
 }
 
 function levelFromVariables(env: ThresholdOptions["env"], notify: Notify): LevelName | undefined {

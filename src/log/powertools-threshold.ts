@@ -36,7 +36,9 @@ export function createPowertoolsThreshold({ env, initial, least, isPlatforms }: 
   // Powertools looks for the variable in the process itself where it was not given one.
   const isSampling = [env, process.env].some((variables) => variables[sampleRateName] !== undefined);
   return {
-    current: () => (isPerInvocation ? read() : known),
+    get current() {
+      return isPerInvocation ? read() : known;
+    },
     isSampling,
     refreshSampling: () => {
       if (!isSampling) return;

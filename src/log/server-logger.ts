@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../process/clock.ts";
-import { levelNumbers, levelOf } from "./levels.ts";
+import { type LogThreshold, levelNumbers, levelOf } from "./levels.ts";
 import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
 import { type Print, recordLimits, recordText } from "./log-record.ts";
@@ -74,7 +74,7 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
       printLine(level, outside, msg, data),
     );
     const { isSampling, refreshSampling } = threshold;
-    return { ...loggerOf(above(threshold.current, printLine), outside), isSampling, refreshSampling };
+    return { ...loggerOf(above(threshold, printLine), outside), isSampling, refreshSampling };
   }
   if (options.write === undefined) {
     const { print, context } = createPowertoolsPrint(powertools, rules.redaction, printLine);
@@ -82,7 +82,14 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   }
   const attributes = new LogContext(rules, powertools.getPersistentLogAttributes());
   return serverLogger(
-    above(() => levelOf(powertools, 0), printLine),
+    above(
+      {
+        get current() {
+          return levelOf(powertools, 0);
+        },
+      },
+      printLine,
+    ),
     attributes,
   );
 }
@@ -102,9 +109,9 @@ function loggerOf(print: Print, context: LogContext): Logger {
   };
 }
 
-function above(threshold: () => number, print: Print): Print {
+function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
   return (level, context, msg, data) => {
-    if (levelNumbers[level] >= threshold()) print(level, context, msg, data);
+    if (levelNumbers[level] >= threshold.current) print(level, context, msg, data);
   };
 }
 

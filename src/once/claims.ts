@@ -114,8 +114,7 @@ export function createClaims(options: ClaimsOptions): Claims {
       const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
       let pauseMs = shortestPollMs;
       let hasWaited = false;
-      for (;;) {
-        const nowMs = clock.now();
+      for (let nowMs = startMs; ; nowMs = clock.now()) {
         const attempt = () => store.take(key, newClaim(nowMs), nowMs);
         // The first may have arrived all the same: then the second finds its owner, which is ours.
         let record = await attempt().catch(attempt);

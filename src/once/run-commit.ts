@@ -85,8 +85,9 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
   };
 
   const write = async (items: readonly TransactionItem[], answer: Answer, keptAnswer: Answer): Promise<void> => {
-    const expiresAt = expiry(clock.now());
-    const completed = claim === undefined ? undefined : await completion(claim, keptAnswer, expiresAt);
+    const nowMs = clock.now();
+    const expiresAt = expiry(nowMs);
+    const completed = claim === undefined ? undefined : await completion(claim, keptAnswer, nowMs);
     const isEmpty = items.length === 0 && completed === undefined;
     await (isEmpty ? undefined : send({ items, completed, token: crypto.randomUUID() }));
     committed = { answer, kept: keptAnswer, expiresAt };
@@ -95,9 +96,9 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
   const send = (transaction: ClaimCommit) =>
     claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
 
-  const completion = async ({ key, owner, fingerprint }: Claim, answer: Answer, expiresAt: number) => {
-    const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
-    return { key, claim: completedClaim(owner, clock.now(), { fingerprint, result }) };
+  const completion = async ({ key, owner, fingerprint }: Claim, answer: Answer, nowMs: number) => {
+    const result = await storeAnswer(store, { answer, key, owner, expiresAt: expiry(nowMs), cipher });
+    return { key, claim: completedClaim(owner, nowMs, { fingerprint, result }) };
   };
 
   /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */

@@ -6,8 +6,8 @@ import { type CompletedClaim, expiry } from "./claim.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
-import { createRunCommit, type RunCommit } from "./run-commit.ts";
 import type { Ended, OnceClaim, Run, RunParts } from "./run.ts";
+import { createRunCommit, type RunCommit } from "./run-commit.ts";
 import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
 /** What all runs of a server share. */

@@ -36,6 +36,8 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   // Safe: a write's body is never a stream.
   const answerOf = (result: unknown) =>
     toResponse(result, { kind: "write", head, development: environment === "development" }) as Answer;
+  const checked = (result: unknown) =>
+    declaration.output === undefined ? result : checkOutput(declaration, result, environment);
   /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
   const doneAnswer = (result: unknown): Answer => {
     try {
@@ -56,9 +58,9 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
     cause: causeOf(scope),
     request: view,
-    handle: async (ctx) => doneAnswer(await checkOutput(declaration, declaration.run(ctx, input), environment)),
+    handle: async (ctx) => doneAnswer(await checked(declaration.run(ctx, input))),
     answerOf: (answer) => answer,
-    committedAnswer: async (result) => answerOf(await checkOutput(declaration, result, environment)),
+    committedAnswer: async (result) => answerOf(await checked(result)),
   });
   return responseOf(ended.kind === "done" ? { ...ended, answer: ended.result } : ended);
 }

@@ -35,7 +35,7 @@ test("importing keelson loads no Middy either", async () => {
 
 test("importing keelson/lambda loads nothing that only invocations run on", async () => {
   const lazy =
-    /@aws-lambda-powertools|src\/(server\/runtime|run\/(context|pipeline)|config\/(read\/resolver|cache\/cached-rows)|log\/server-logger|lambda\/(http-function|adopted-handler|consume-batch|dispatch-records))\.ts$/;
+    /@aws-lambda-powertools|src\/(server\/runtime|run\/(context|pipeline)|config\/(read\/resolver|cache\/cached-rows)|log\/server-logger|lambda\/(http-events|adopted-handler|consume-batch|dispatch-records))\.ts$/;
 
   expect((await loadedBy("lambda/index.ts")).filter((url) => lazy.test(url))).toEqual([]);
 });

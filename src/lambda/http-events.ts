@@ -1,14 +1,51 @@
-import { fail, finish } from "../run/pipeline.ts";
+import { routed } from "../declare/routes.ts";
+import { createRouteTable } from "../http/route-table.ts";
+import { answer, fail, finish } from "../run/pipeline.ts";
+import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope, ScopeFacts } from "../run/scope.ts";
-import { type HttpCodec, type LambdaAnswer, tooLarge } from "./codec.ts";
-import type { EventCodec } from "./execution-mode.ts";
+import { formReader, type HttpCodec, type LambdaAnswer, toAnswer, tooLarge, type WholeResponse, wholeAnswer } from "./codec.ts";
+import { type EventCodec, scopeMode } from "./execution-mode.ts";
 import { httpApi } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
+import type { ExecutionMode } from "./lazy-mode.ts";
 import { loadBalancer } from "./load-balancer.ts";
 import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
 import { restApi } from "./rest-api.ts";
 import { readResult } from "./result.ts";
+
+export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+
+/**
+ * Creates the execution mode of a function that answers events of every shape.
+ *
+ * @param name - a handler with a route that alone is answered; default: every route.
+ */
+export function httpMode(runtime: Runtime, name?: string): ExecutionMode {
+  const declaration = name === undefined ? undefined : runtime.server.registry.handlers.get(name);
+  const routes = declaration === undefined ? runtime.routes : createRouteTable(routed([declaration]));
+  const handle = (scope: RequestScope, event: LambdaHttpEvent, { shape, headers }: HttpFacts): Promise<LambdaHttpResult> => {
+    const request = shape.request(event, scope.hasMiddlewares ? shape.headers(event) : headers, scope);
+    if (scope.hasMiddlewares) request.readForm = formReader(event.body, request.headers["content-type"]);
+    if (request.method !== "GET") {
+      // Safe: only a query's answer is a stream, and no query is asked whether its answer fits.
+      request.assertFits = (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), { shape, event });
+    }
+    const written = (given: LambdaAnswer) => inBetween(given, scope, { shape, event });
+    const answered = answer(scope, request, routes, (response) => {
+      const given = toAnswer(response, shape.maxResultBytes);
+      return given instanceof Promise ? given.then(written) : written(given);
+    });
+    if (!scope.hasMiddlewares) return answered;
+    // Middlewares get errors as the answers that they are: Middy's own error handler would make a 500 of each.
+    return answered.catch((error: unknown) => {
+      if (scope.signal?.aborted) throw error; // it was answered before
+      const facts = { shape, event, method: request.method, headers: request.headers, signal: undefined };
+      return written(failure(error, scope, facts));
+    });
+  };
+  return scopeMode(runtime, { ...eventCodec, handle });
+}
 
 type Shape = HttpCodec<LambdaHttpEvent, LambdaHttpResult>;
 
@@ -27,7 +64,7 @@ const shapes = [httpApi, restApi, loadBalancer] as readonly unknown[] as readonl
  *
  * @throws Error for an event of another kind.
  */
-export function shapeOf(event: LambdaHttpEvent): Shape {
+function shapeOf(event: LambdaHttpEvent): Shape {
   const shape = typeof event === "object" && event !== null ? shapes.find((shape) => shape.matches(event)) : undefined;
   if (shape !== undefined) return shape;
   throw new Error(
@@ -36,7 +73,7 @@ export function shapeOf(event: LambdaHttpEvent): Shape {
 }
 
 /** Writes an answer in the shape of its event; what that has no room for is not lost silently. */
-export function writeAnswer(
+function writeAnswer(
   answer: LambdaAnswer,
   scope: RequestScope,
   { shape, event }: Pick<HttpFacts, "shape" | "event">,
@@ -52,11 +89,7 @@ export function writeAnswer(
 }
 
 /** An answer on its way through the middlewares, where there are any: they know the shape of the event only. */
-export function inBetween(
-  answer: LambdaAnswer,
-  scope: RequestScope,
-  facts: Pick<HttpFacts, "shape" | "event">,
-): LambdaHttpResult {
+function inBetween(answer: LambdaAnswer, scope: RequestScope, facts: Pick<HttpFacts, "shape" | "event">): LambdaHttpResult {
   // Safe: `finish` reads what is not written as an answer of ours.
   return scope.hasMiddlewares ? writeAnswer(answer, scope, facts) : (answer as unknown as LambdaHttpResult);
 }
