@@ -248,7 +248,8 @@ describe("the messaging of a server", () => {
     expect(messagingNames("my.app", variables)).toEqual({ bus: "b", source: "my.app", events: "e", jobs: "j.fifo" });
   });
 
-  const runtime = { once: { pause: async () => undefined } } as unknown as Runtime; // safe: messaging uses nothing else
+  const once = { pause: async () => undefined };
+  const runtime = { runs: async () => ({ once }) } as unknown as Runtime; // safe: messaging uses nothing else
   const options = (prefix: string, more: Partial<MessagingOptions> = {}): MessagingOptions => ({
     ...account,
     sqsEndpoint: stack.endpoint,

@@ -404,7 +404,7 @@ test("OPTIONS * says what the server as a whole allows, and nothing else has tha
   const answer = await exchange(port, ask("OPTIONS"));
 
   expect(answer).toMatch(/^HTTP\/1\.1 204 [\s\S]*x-request-id: r1/);
-  expect(answer).toMatch(/^allow: GET, HEAD, OPTIONS, POST\r$/im);
+  expect(answer).toMatch(/^allow: DELETE, GET, HEAD, OPTIONS, POST, PUT\r$/im);
   expect(await exchange(port, ask("GET"))).toMatch(/^HTTP\/1\.1 404 [\s\S]*x-request-id: r1/);
 });
 

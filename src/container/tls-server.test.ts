@@ -302,7 +302,7 @@ test("OPTIONS * says what the server as a whole allows", async () => {
 
   expect(answer).toMatchObject({
     status: 204,
-    headers: { allow: "GET, HEAD, OPTIONS, POST", "x-request-id": "r1" },
+    headers: { allow: "DELETE, GET, HEAD, OPTIONS, POST, PUT", "x-request-id": "r1" },
   });
 });
 

@@ -11,7 +11,7 @@ function threshold(options: Partial<ThresholdOptions>) {
   const said: Said[] = [];
   const powertools = isLeftToPowertools(options.env ?? {}) ? loaded : undefined;
   const made = createThreshold({ environment: "production", env: {}, powertools, ...options }, (...notice) => said.push(notice));
-  return { ...made, said };
+  return Object.assign(made, { said });
 }
 const { debug, info, warn, error } = levelNumbers;
 
