@@ -11,7 +11,10 @@ type Multiple = Readonly<Record<string, unknown>> | null | undefined;
  */
 export function eventHeaders(single: Single, multiple: Multiple): HeaderMap {
   const headers = emptyHeaders();
-  for (const [name, value] of Object.entries(single ?? {})) {
+  const given = single ?? {};
+  // Not by `Object.entries`: a `for` that goes by the object itself knows where each value is.
+  for (const name in given) {
+    const value = given[name];
     if (typeof value === "string") headers[name.toLowerCase()] = value;
   }
   return multiple === undefined || multiple === null ? headers : Object.assign(headers, joinedLists(multiple));
