@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier } from "../identity/claims.ts";
-import { envelopeText, eventPayload, readEnvelope, type SharedEvent } from "./envelope.ts";
-import { isEventType } from "./event-type.ts";
+import { envelopeText, eventPayload, isEventType, readEnvelope, type SharedEvent } from "./envelope.ts";
 
 const event: SharedEvent = {
   kind: "shared",

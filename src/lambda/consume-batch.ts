@@ -11,7 +11,7 @@ export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
 export async function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
-  const adapters = await runtime.adapters();
+  const adapters = runtime.opened ?? (await runtime.adapters());
   const messaging = await adapters.messaging();
   const handle = async (record: SQSRecord) => {
     const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from "../process/clock.ts";
 import { type LogThreshold, levelNumbers, levelOf } from "./levels.ts";
 import type { PowertoolsThreshold } from "./load-powertools.ts";
 import { createRecordRules, LogContext, type RecordRules } from "./log-context.ts";
-import { type Print, recordLimits, recordText } from "./log-record.ts";
+import { createTimeFields, type Print, recordLimits, recordText, timeNames } from "./log-record.ts";
 import { createThreshold } from "./log-threshold.ts";
 import type { Logger, LogLevel } from "./logger.ts";
 import { createPowertoolsPrint, type PowertoolsLogger } from "./powertools-logger.ts";
@@ -10,7 +10,6 @@ import { prettyLine } from "./pretty-line.ts";
 import { cut, quoted } from "./quoted-text.ts";
 import { createRedaction } from "./redaction.ts";
 import { writeToStandardOutput } from "./standard-output.ts";
-import { createTimeFields, timeNames } from "./time-fields.ts";
 
 export type { PowertoolsLogger } from "./powertools-logger.ts";
 

@@ -25,7 +25,7 @@ export interface OnceParts {
 }
 
 type Outcome<Result> =
-  | { readonly result: Result; readonly answer: Answer | undefined }
+  | { readonly result: Result; readonly answer?: Answer }
   /** Refused: it came to its end, and has an answer that cannot be given. */
   | { readonly error: unknown; readonly isRefused?: boolean };
 
@@ -128,10 +128,8 @@ class RunAtWork<Result> implements RunParts {
   }
 
   async #work(): Promise<Outcome<Result>> {
-    const { work, claim, answerOf } = this.#run;
     try {
-      const result = await work(this);
-      return { result, answer: claim === undefined ? undefined : answerOf(result) };
+      return { result: await this.#run.work(this) };
     } catch (error) {
       return { error };
     }
@@ -139,10 +137,10 @@ class RunAtWork<Result> implements RunParts {
 
   /** Goes on as `settlement.ts` says, until there is something to give. */
   async #settled(worked: Outcome<Result>): Promise<Ended<Result>> {
-    const { claim: wanted, what, log } = this.#run;
+    const { claim: wanted, what, log, answerOf } = this.#run;
     const committed = this.#commit?.committed();
     const commit = committed !== undefined ? "committed" : this.#commit?.isUncertain() === true ? "unknown" : "none";
-    const outcome = commit === "none" ? this.#fitting(worked) : worked;
+    const outcome = commit === "none" ? this.#answered(worked) : worked;
     const end = this.#endOf(outcome);
     let step: Step = { claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours" };
     for (;;) {
@@ -166,7 +164,11 @@ class RunAtWork<Result> implements RunParts {
       switch (given) {
         case "own":
           if ("error" in outcome) throw outcome.error;
-          return { kind: "done", ...outcome };
+          return {
+            kind: "done",
+            result: outcome.result,
+            answer: wanted?.kind === "write" ? answerOf(outcome.result) : undefined,
+          };
         case "committed": {
           const { answer, kept, expiresAt } = committed as NonNullable<typeof committed>;
           if (wanted?.kind === "write") this.#parts.remember(wanted, kept, expiresAt);
@@ -182,14 +184,16 @@ class RunAtWork<Result> implements RunParts {
     }
   }
 
-  /** The outcome, or the error of an answer that the transport would not take. */
-  #fitting(outcome: Outcome<Result>): Outcome<Result> {
-    const { claim } = this.#run;
-    if ("error" in outcome || outcome.answer === undefined || claim?.kind !== "write" || isRefusal(outcome.answer))
-      return outcome;
+  /** The outcome with its answer, or the error of an answer that the transport would not take. */
+  #answered(outcome: Outcome<Result>): Outcome<Result> {
+    const { claim, answerOf } = this.#run;
+    if ("error" in outcome || claim?.kind !== "write") return outcome;
+    const { result } = outcome;
+    const answer = answerOf(result);
+    if (isRefusal(answer)) return { result, answer };
     try {
-      this.#kept = keptOf(claim, outcome.answer);
-      return outcome;
+      this.#kept = keptOf(claim, answer);
+      return { result, answer };
     } catch (error) {
       return { error, isRefused: true };
     }

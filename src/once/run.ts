@@ -42,7 +42,7 @@ export type Work<Result> = (run: RunParts) => Promise<Result>;
 
 /** How a run ended; where it failed, its error is thrown. */
 export type Ended<Result> =
-  /** The work's own result is what counts. */
+  /** The work's own result is what counts; of a write that is claimed there is the answer as well. */
   | { readonly kind: "done"; readonly result: Result; readonly answer: Answer | undefined }
   /** It committed: what it did afterwards does not count. */
   | { readonly kind: "committed"; readonly answer: Answer }
@@ -59,6 +59,6 @@ export interface Run<Result> extends RunLog {
   readonly claim: OnceClaim | undefined;
   readonly signal: AbortSignal | undefined;
   readonly work: Work<Result>;
-  /** The answer of a result; asked for only where something claims the run. */
+  /** The answer of a result; asked for more than once, of a write that is claimed. */
   readonly answerOf: (result: Result) => Answer;
 }

@@ -2,7 +2,7 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
-import { createHeldDecisions, type Decision, type RowView } from "../config/read/key-rows.ts";
+import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
@@ -46,7 +46,8 @@ class Session implements OperatorSession, DatabaseRequest {
   readonly user: User;
   readonly signal: AbortSignal | undefined;
   readonly log: Logger;
-  readonly held = createHeldDecisions();
+  /** What was decided for this request; absent until it reads a key. */
+  known: HeldDecisions | undefined = undefined;
   readonly #adapters: Adapters;
   #computed: ComputedValues | undefined;
   #rows: RowView | undefined;
@@ -60,7 +61,7 @@ class Session implements OperatorSession, DatabaseRequest {
     this.user = user;
     this.signal = scope.runSignal;
     this.#adapters = adapters;
-    this.log = this.logFor(scope.handler);
+    this.log = user === scope.user ? scope.log : this.logFor(scope.handler);
   }
 
   get tenantId(): string | undefined {
@@ -69,6 +70,11 @@ class Session implements OperatorSession, DatabaseRequest {
 
   get userId(): string | undefined {
     return this.user.id;
+  }
+
+  get held(): HeldDecisions {
+    this.known ??= createHeldDecisions();
+    return this.known;
   }
 
   get rows(): RowView {
@@ -184,7 +190,7 @@ class Context implements PipelineContext {
 }
 
 function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, node: ComputedNode | undefined): Promise<Value> {
-  const held = session.held.get(handle?.id);
+  const held = session.known?.get(handle?.id);
   if (held !== undefined) {
     const nowMs = session.clock.now();
     // Safe: a value that does not fit the declaration never leaves the resolver.

@@ -97,6 +97,9 @@ class Scope implements RequestScope {
   hasMiddlewares = false;
   handler: string | undefined = undefined;
   user = anonymous;
+  #log: Logger | undefined = undefined;
+  #loggedHandler: string | undefined = undefined;
+  #loggedUser: User | undefined = undefined;
   #context: { readonly of: User; readonly made: AmbientContext } | undefined = undefined;
 
   constructor(
@@ -124,9 +127,16 @@ class Scope implements RequestScope {
     return made;
   }
 
+  /** Made anew once more is known of the request. */
   get log(): Logger {
     const { requestId, handler, user, logFields } = this;
-    return this.runtime.log.child({ requestId, handler, tenantId: user.tenantId, userId: user.id, ...logFields });
+    if (this.#log === undefined || this.#loggedHandler !== handler || this.#loggedUser !== user) {
+      const known = { requestId, tenantId: user.tenantId, userId: user.id, handler };
+      this.#log = this.runtime.log.child(logFields === undefined ? known : { ...known, ...logFields });
+      this.#loggedHandler = handler;
+      this.#loggedUser = user;
+    }
+    return this.#log;
   }
 
   get tableName(): (name: string) => string {

@@ -38,16 +38,19 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     toResponse(result, { kind: "write", head, development: environment === "development" }) as Answer;
   const checked = (result: unknown) =>
     declaration.output === undefined ? result : checkOutput(declaration, result, environment);
+  let made: Answer | undefined;
   /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
   const doneAnswer = (result: unknown): Answer => {
+    if (made !== undefined) return made;
     try {
-      return answerOf(result);
+      made = answerOf(result);
     } catch (error) {
       const facts = { requestId, environment, accept: request.headers["accept"], head };
       const { response, log } = errorResponse(error, facts);
       scope.log[log.level]("request.failed", log.data);
-      return { ...(response as Answer), isDone: true };
+      made = { ...(response as Answer), isDone: true };
     }
+    return made;
   };
   const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
   const isClaimable = declaration.isClaimable?.(input) ?? true;
@@ -58,11 +61,11 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
     cause: causeOf(scope),
     request: view,
-    handle: async (ctx) => doneAnswer(await checked(declaration.run(ctx, input))),
-    answerOf: (answer) => answer,
+    handle: (ctx) => checked(declaration.run(ctx, input)),
+    answerOf: doneAnswer,
     committedAnswer: async (result) => answerOf(await checked(result)),
   });
-  return responseOf(ended.kind === "done" ? { ...ended, answer: ended.result } : ended);
+  return responseOf(ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended);
 }
 
 /** What events and jobs of a request say of it. */
