@@ -130,7 +130,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
     },
     put: (key, { answer, fingerprint, expiresAt }) => {
       const bytes = key.length + (answer.body?.length ?? 0) + 256;
-      forget(key);
+      if (entries.has(key)) forget(key);
       if (bytes > largestBytes) return;
       entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;

@@ -3,7 +3,7 @@ import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
 import { createRecentAnswers, createSharedRun, type SharedRun } from "./duplicates.ts";
-import type { Ended, Run } from "./run.ts";
+import type { Ended, OnceClaim, Run } from "./run.ts";
 import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
 
 /** What doing things once takes. */
@@ -44,7 +44,9 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
     draining,
     claims: createClaims({ store, clock, schedule, ...(newOwner === undefined ? {} : { newOwner }) }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
-    remember: ({ key, fingerprint }, answer, expiresAt) => recent.put(keyText(key), { answer, fingerprint, expiresAt }),
+    remember: ({ claim, text }, answer, expiresAt) =>
+      // Safe, twice: what is remembered is a write that is claimed, and `run` has named it.
+      recent.put(text as string, { answer, fingerprint: (claim as OnceClaim).fingerprint, expiresAt }),
   };
 
   return {
@@ -73,7 +75,7 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
         log.debug("once.shared");
         return { kind: "replayed", answer: joined };
       }
-      const shared = createSharedRun(claim, run.signal, (signal) => runOnce(parts, { ...run, signal }));
+      const shared = createSharedRun(claim, run.signal, (signal) => runOnce(parts, { ...run, signal, text: key }));
       running.set(key, shared);
       try {
         return await shared.outcome;

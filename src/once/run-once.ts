@@ -20,8 +20,8 @@ export interface OnceParts {
   readonly waitMs: number;
   /** Aborts when the process drains: then nobody waits for a duplicate. */
   readonly draining: AbortSignal;
-  /** Told of each answer that is stored, until when in seconds since the epoch. */
-  remember(claim: OnceClaim, answer: Answer, expiresAt: number): void;
+  /** Told of each answer of a write that is stored, until when in seconds since the epoch. */
+  remember(run: Pick<Run<never>, "claim" | "text">, answer: Answer, expiresAt: number): void;
 }
 
 type Outcome<Result> =
@@ -77,14 +77,14 @@ export function inProgress(): FrameworkError {
 
 async function replay<Result>(
   { store, remember }: OnceParts,
-  { log, what }: Run<Result>,
+  run: Run<Result>,
   claim: OnceClaim,
   { record, hasWaited }: { readonly record: CompletedClaim; readonly hasWaited: boolean },
 ): Promise<Extract<Ended<Result>, { kind: "replayed" }>> {
   if (claim.kind === "message") return { kind: "replayed", answer: undefined };
   const answer = await loadAnswer(store, claim.key, record, claim.cipher);
-  log.debug(`${what}.replayed`, { waited: hasWaited });
-  remember(claim, answer, record.expiresAt);
+  run.log.debug(`${run.what}.replayed`, { waited: hasWaited });
+  remember(run, answer, record.expiresAt);
   return { kind: "replayed", answer };
 }
 
@@ -171,7 +171,7 @@ class RunAtWork<Result> implements RunParts {
           };
         case "committed": {
           const { answer, kept, expiresAt } = committed as NonNullable<typeof committed>;
-          if (wanted?.kind === "write") this.#parts.remember(wanted, kept, expiresAt);
+          if (wanted?.kind === "write") this.#parts.remember(this.#run, kept, expiresAt);
           return { kind: "committed", answer };
         }
         case "theirs":
@@ -218,7 +218,7 @@ class RunAtWork<Result> implements RunParts {
       const { key, owner } = claim;
       const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher: wanted.cipher });
       if (!(await claim.complete(result))) return { claim: "fenced" };
-      remember(wanted, answer, expiresAt);
+      remember(this.#run, answer, expiresAt);
       return { claim: "completed" };
     } catch (failure) {
       return { claim: "not noted", failure };

@@ -57,6 +57,8 @@ export type Ended<Result> =
 export interface Run<Result> extends RunLog {
   /** Absent where nothing claims it. */
   readonly claim: OnceClaim | undefined;
+  /** The text of the claim's key, where it is known: what stands in maps is hashed once. */
+  readonly text?: string;
   readonly signal: AbortSignal | undefined;
   readonly work: Work<Result>;
   /** The answer of a result; asked for more than once, of a write that is claimed. */

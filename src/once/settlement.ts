@@ -101,10 +101,18 @@ const rows = table.map(([run, work, commit, claim, record, given, line]) => {
   const settlement: Settlement = { record, given, line: line === "" ? undefined : { level, message } };
   return { cells: [run, work, commit, claim].map((cell) => (cell === "*" ? undefined : cell.split("|"))), settlement };
 });
+/** By what was looked for before: each run looks twice, and there are few that differ. */
+const found = new Map<string, Settlement>();
 
 /** What becomes of a run, by what it is, what it did, and whose its claim is. */
-export function settlementOf(...facts: readonly [run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd]): Settlement {
-  const row = rows.find(({ cells }) => cells.every((cell, index) => cell?.includes(facts[index] as string) ?? true));
+export function settlementOf(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
+  const facts = `${run} ${work} ${commit} ${claim}`;
+  const known = found.get(facts);
+  if (known !== undefined) return known;
+  const values = [run, work, commit, claim];
   // Safe: of each claim a row takes whatever else there is.
-  return (row as (typeof rows)[number]).settlement;
+  const row = rows.find(({ cells }) => cells.every((cell, index) => cell?.includes(values[index] as string) ?? true));
+  const { settlement } = row as (typeof rows)[number];
+  found.set(facts, settlement);
+  return settlement;
 }
