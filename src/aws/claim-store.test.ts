@@ -126,7 +126,7 @@ test("a commit writes items and completed claim together, or neither, and says w
 const failing = (name: string, more: object = {}) =>
   dynamoClaimStore({ send: () => Promise.reject(Object.assign(new Error(name), { name, ...more })) } as never, "once");
 
-test("in the middle of a twin's commit its claim is read, and errors of the store are passed on", async () => {
+test("in the middle of a duplicate's commit its claim is read, and errors of the store are passed on", async () => {
   const key = newKey();
   const send = vi.fn(async (_command: object) => ({ Item: { status: { S: "INPROGRESS" }, owner: { S: "ann" } } }));
   send.mockRejectedValueOnce(Object.assign(new Error("busy"), { name: "TransactionConflictException" }));

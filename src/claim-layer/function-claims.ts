@@ -102,7 +102,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => n
     release: async (invocation) => {
       try {
         if (isUnanswered(invocation)) await takeLate(invocation);
-        // Without a claim it was refused: what there is, is its twin's.
+        // Without a claim it was refused: the record is its duplicate's.
         await invocation.claim?.release();
       } catch (error) {
         console.warn(`The claim of ${invocation.key} could not be released; it ends by itself`, error);
