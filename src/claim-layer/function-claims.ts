@@ -31,7 +31,7 @@ export interface FunctionClaims {
 }
 
 /** Creates {@link FunctionClaims}; the client is made at first use. */
-export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => number): FunctionClaims {
+export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: () => number): FunctionClaims {
   const { tableName, keyAttr = "id", sortKeyAttr, staticPkValue, awsSdkV3Client, clientConfig = {} } = options;
   let opening: Promise<Opened> | undefined;
 
@@ -47,7 +47,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => n
     // Safe: only `commit` is a call of the document client, and nothing is committed here. A mocked client is called so.
     const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
     const store = dynamoClaimStore(database, tableName, sharedForm(itemKey));
-    return { store, claims: createClaims({ store, clock: systemClock, keptMs }) };
+    return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
   };
   const open = () => {
     opening ??= openStore();
@@ -70,7 +70,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => n
         const attempt = () => store.adopt(key, claim, found.owner);
         return maySucceed(invocation, found) ? attempt().catch(attempt) : undefined;
       },
-      ...(durable === undefined ? {} : { execution: durable.execution, heldMs: keptMs() }),
+      ...(durable === undefined ? {} : { execution: durable.execution, heldMs: retentionMs() }),
     });
     // Safe: nothing is compared in taking it, so it is no other's work.
     if (taken.kind !== "taken") return (taken as Exclude<typeof taken, { kind: "other" }>).record;
@@ -93,7 +93,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => n
         return false;
       }
       const completeAsText = async () => {
-        const expiresAt = expiry(Date.now(), keptMs());
+        const expiresAt = expiry(Date.now(), retentionMs());
         return claim.complete(await kept.asText(store, { key: claim.key, owner: claim.owner, expiresAt }));
       };
       if (kept.inRecord === undefined) return completeAsText();
