@@ -202,7 +202,7 @@ test("a result that cannot be stored for now leaves the claim, which ends by its
   expect(counter.runs).toBe(2);
 });
 
-test("a result that cannot be kept is none of a claim that was taken over", async () => {
+test("a result that cannot be stored is not written to a claim that was taken over", async () => {
   const { run } = counted(async (event) => {
     const Item = { id: { S: keyOf(event) }, owner: { S: "somebody else" }, status: { S: "INPROGRESS" }, expiration: { N: "9" } };
     await client.send(new PutItemCommand({ TableName: "calls", Item }));

@@ -146,7 +146,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
       // What a replay finds stored stays: everybody else has got it.
-      if (isUnanswered(invocation) && (await this.#claims.takeLate(invocation)) === "done") return;
+      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done") return;
       // Where somebody else asked for the claim, or nobody did, it may be free still.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
