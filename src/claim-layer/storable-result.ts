@@ -20,7 +20,7 @@ const largestValue = 400_000;
 /** What a text begins with that is a value of DynamoDB's and no JSON: other versions fail on it. */
 const nativeText = "dynamodb:";
 
-/** Prepares a result to be stored. Never throws: the function has run, so that its result cannot be stored is stored instead. */
+/** Prepares a result to be stored. Never throws, since the function has run: what cannot be stored gives the reason. */
 export async function storableResult(result: unknown): Promise<StorableResult> {
   let storable: StorableValue;
   let native: AttributeValue | undefined;

@@ -635,7 +635,7 @@ describe("a store that fails in the middle", () => {
     await send("events", event("unnoted"));
     await app.settled();
     expect(ranOf("unnoted")).toHaveLength(2);
-    expect(lines("event.failed")).toMatchObject([{ message: "what was done could not be noted; it may be done again" }]);
+    expect(lines("event.failed")).toMatchObject([{ message: "the work is done, but could not be recorded; it may run again" }]);
     expect(lines("event.handed_back").length).toBeGreaterThanOrEqual(1);
   });
 

@@ -2,16 +2,22 @@ import { expect, test } from "vitest";
 import { CommitConditionError } from "../../src/errors/commit-condition-error.ts";
 import { FrameworkError } from "../../src/errors/errors.ts";
 import type { Logger } from "../../src/log/logger.ts";
-import type { Answer } from "../../src/once/answer.ts";
+import type { WriteAnswer } from "../../src/once/answer.ts";
 import { type ClaimRecord, completedClaim, takenClaim } from "../../src/once/claim.ts";
 import { claimKey, keyText } from "../../src/once/claim-key.ts";
 import { createOnce } from "../../src/once/once.ts";
-import type { Ended, OnceClaim, RunParts } from "../../src/once/run.ts";
+import type { OnceClaim, RunOutcome, RunParts } from "../../src/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const key = claimKey(["test"], "r1");
 const text = keyText(key);
-const answer = (body: string, more: Partial<Answer> = {}): Answer => ({ status: 200, headers: {}, cookies: [], body, ...more });
+const answer = (body: string, more: Partial<WriteAnswer> = {}): WriteAnswer => ({
+  status: 200,
+  headers: {},
+  cookies: [],
+  body,
+  ...more,
+});
 
 /** Processes over one store; `fate` decides what becomes of each call, by its name. */
 function start({
@@ -62,11 +68,11 @@ function start({
 }
 
 /** The work of a write. */
-type Work = (run: RunParts) => Promise<Answer>;
+type Work = (run: RunParts) => Promise<WriteAnswer>;
 
 /** The answer of a write that came to its end, and whether it is one of before. */
-function answered(ended: Ended<Answer>): { answer: Answer; isReplay: boolean } {
-  const { answer } = ended as { readonly answer: Answer }; // safe: a write that did not fail has one
+function answered(ended: RunOutcome<WriteAnswer>): { answer: WriteAnswer; isReplay: boolean } {
+  const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
   return { answer, isReplay: ended.kind === "replayed" };
 }
 
@@ -78,7 +84,7 @@ function gate() {
   });
   return { open, opened };
 }
-async function after(gate: Promise<void>, give: () => Answer | Promise<never>): Promise<Answer> {
+async function after(gate: Promise<void>, give: () => WriteAnswer | Promise<never>): Promise<WriteAnswer> {
   await gate;
   return give();
 }
