@@ -58,9 +58,9 @@ export async function onceResults(): Promise<Result[]> {
       ours: await callsOfOurs(app, () => send(app, "/orders", "second")),
       peer: await peer.callsOf(() => peer.create({ id: "second" })),
     };
-    const twins = {
-      ours: await callsOfOurs(app, () => twinsOf(app)),
-      peer: await peer.callsOf(() => Promise.allSettled(Array.from({ length: 50 }, () => peer.note({ id: "twins" })))),
+    const duplicates = {
+      ours: await callsOfOurs(app, () => duplicatesOf(app)),
+      peer: await peer.callsOf(() => Promise.allSettled(Array.from({ length: 50 }, () => peer.note({ id: "duplicates" })))),
     };
     const placed = { kind: "shared", type: "order.placed", payload: { id: "o1" }, causedBy: "r1", origRequestId: "r1" } as const;
     const event = {
@@ -75,7 +75,7 @@ export async function onceResults(): Promise<Result[]> {
       callsOf("write-calls", write, 2),
       callsOf("replay-calls", replay, 1),
       callsOf("commit-calls", commit, 2),
-      callsOf("twins-calls", twins, 2),
+      callsOf("duplicate-calls", duplicates, 2),
       callsOf("event-calls", event, 2),
       await cpu(),
     ];
@@ -92,9 +92,9 @@ async function send(app: TestApp, path: string, key: string): Promise<string> {
 }
 
 /** Fifty callers at once, who get the answer of one run. */
-async function twinsOf(app: TestApp): Promise<void> {
+async function duplicatesOf(app: TestApp): Promise<void> {
   const before = runs;
-  const answers = await Promise.all(Array.from({ length: 50 }, () => send(app, "/notes", "twins")));
+  const answers = await Promise.all(Array.from({ length: 50 }, () => send(app, "/notes", "duplicates")));
   if (new Set(answers).size !== 1 || runs !== before + 1)
     throw new Error(`${new Set(answers).size} answers of ${runs - before} runs`);
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Database } from "../context/database.ts";
-import { type ClaimRecord, completedClaim, judge, keptMs, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
+import { type ClaimRecord, completedClaim, defaultRetentionMs, judge, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { claimKey } from "../once/claim-key.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import { buildServer } from "../server/server.ts";
@@ -47,10 +47,10 @@ test("the store's conditions are what judge says, whatever the record, the owner
     leaseMs,
     leaseMs + skewMs,
     leaseMs + skewMs + 1,
-    keptMs - 1_000,
-    keptMs,
-    keptMs + 1_000,
-    2 * keptMs,
+    defaultRetentionMs - 1_000,
+    defaultRetentionMs,
+    defaultRetentionMs + 1_000,
+    2 * defaultRetentionMs,
   );
   await fc.assert(
     fc.asyncProperty(fc.constantFrom("INPROGRESS", "COMPLETED", "none"), times, async (status, elapsedMs) => {
@@ -126,7 +126,7 @@ test("a commit writes items and completed claim together, or neither, and says w
 const failing = (name: string, more: object = {}) =>
   dynamoClaimStore({ send: () => Promise.reject(Object.assign(new Error(name), { name, ...more })) } as never, "once");
 
-test("in the middle of a twin's commit its claim is read, and errors of the store are passed on", async () => {
+test("in the middle of a duplicate's commit its claim is read, and errors of the store are passed on", async () => {
   const key = newKey();
   const send = vi.fn(async (_command: object) => ({ Item: { status: { S: "INPROGRESS" }, owner: { S: "ann" } } }));
   send.mockRejectedValueOnce(Object.assign(new Error("busy"), { name: "TransactionConflictException" }));

@@ -53,7 +53,7 @@ export function dynamoClaimStore(database: Database, tableName: string, form: Cl
         await database.send(command);
         return undefined;
       } catch (error) {
-        // In the middle of a twin's commit nobody can write the record, but everybody can read it.
+        // While a duplicate commits, the record cannot be written, but it can be read.
         if (isNamed(error, "TransactionConflictException")) return read(key);
         if (!isNamed(error, "ConditionalCheckFailedException")) throw error;
         const { Item } = error as { readonly Item?: Item }; // safe: the error of a failed condition has it, or not

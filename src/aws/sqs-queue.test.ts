@@ -130,11 +130,11 @@ describe("a queue of SQS", () => {
     expect(first).toMatchObject({ body: "one", group: undefined, receives: 1 });
     expect(await queue.receive()).toEqual([]);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
-    await queue.hide(first.receipt, 0);
+    await queue.changeVisibility(first.receipt, 0);
     expect(await queue.size()).toEqual({ visible: 1, hidden: 0 });
     const second = await receiveOne(queue);
     expect(second).toMatchObject({ id: first.id, body: "one", receives: 2 });
-    await queue.hide(second.receipt, 1);
+    await queue.changeVisibility(second.receipt, 1);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
     await expect.poll(() => queue.size(), { timeout: 10_000 }).toEqual({ visible: 1, hidden: 0 });
     const third = await receiveOne(queue);
@@ -148,7 +148,7 @@ describe("a queue of SQS", () => {
     const url = await create(name);
     const queue = sqsQueue(client, name);
     await put(url, "long");
-    await queue.hide((await receiveOne(queue)).receipt, 7 * 24 * 60 * 60 * 1_000);
+    await queue.changeVisibility((await receiveOne(queue)).receipt, 7 * 24 * 60 * 60 * 1_000);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
   });
 
@@ -194,17 +194,17 @@ describe("a queue of SQS", () => {
     const { url, queue, dead } = await createWithDead(name);
     if (ending === "") await put(url, "poison");
     else await queue.send("poison", { group: "g", deduplicationId: "d" });
-    expect(await queue.bury(await receiveOne(queue))).toBe(true);
+    expect(await queue.deadLetter(await receiveOne(queue))).toBe(true);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
     expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: ending === "" ? undefined : "g", receives: 1 });
   });
 
-  test("that is ordered has a message that is buried twice once in its dead-letter queue", async () => {
+  test("that is ordered has a message that is dead-lettered twice once in its dead-letter queue", async () => {
     const { queue, dead } = await createWithDead(`${fresh()}.fifo`);
     await queue.send("poison", { group: "g", deduplicationId: "d" });
     const message = await receiveOne(queue);
-    await queue.bury(message);
-    await queue.bury(message);
+    await queue.deadLetter(message);
+    await queue.deadLetter(message);
     expect(await dead.size()).toEqual({ visible: 1, hidden: 0 });
   });
 
@@ -214,8 +214,8 @@ describe("a queue of SQS", () => {
     const queue = sqsQueue(client, name);
     const message = await receiveOne(queue);
     expect(await queue.maxReceives()).toBeUndefined();
-    expect(await queue.bury(message)).toBe(false);
-    await queue.hide(message.receipt, 0);
+    expect(await queue.deadLetter(message)).toBe(false);
+    await queue.changeVisibility(message.receipt, 0);
     expect(await receiveOne(queue)).toMatchObject({ id: message.id, receives: 2 });
   });
 
@@ -225,10 +225,10 @@ describe("a queue of SQS", () => {
     const { DeleteQueueCommand } = await import("@aws-sdk/client-sqs");
     await client.send(new DeleteQueueCommand({ QueueUrl: await dead.url() }));
     const message = await receiveOne(queue);
-    await expect(queue.bury(message)).rejects.toThrow(`the queue ${dead.name} does not exist`);
+    await expect(queue.deadLetter(message)).rejects.toThrow(`the queue ${dead.name} does not exist`);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
     await create(dead.name);
-    expect(await queue.bury(message)).toBe(true);
+    expect(await queue.deadLetter(message)).toBe(true);
   });
 
   test("a message of which SQS says nothing but its body was received once", () => {

@@ -55,13 +55,13 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
       const { DeleteMessageCommand } = await sdk();
       await client.send(new DeleteMessageCommand({ QueueUrl: await url(), ReceiptHandle: receipt }));
     },
-    hide: async (receipt, forMs) => {
+    changeVisibility: async (receipt, forMs) => {
       const { ChangeMessageVisibilityCommand } = await sdk();
       const VisibilityTimeout = Math.min(longestVisibilitySeconds, Math.ceil(forMs / 1000));
       await client.send(new ChangeMessageVisibilityCommand({ QueueUrl: await url(), ReceiptHandle: receipt, VisibilityTimeout }));
     },
     maxReceives: async () => (await redrive())?.maxReceives,
-    bury: async ({ id, body, receipt, group }) => {
+    deadLetter: async ({ id, body, receipt, group }) => {
       const dead = await redrive();
       if (dead === undefined) return false;
       const { SendMessageCommand } = await sdk();

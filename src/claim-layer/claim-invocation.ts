@@ -46,7 +46,7 @@ export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
 }
 
 /** Whether it may take the place of a claim in progress. */
-export function maySucceed(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
+export function mayTakeOver(invocation: Invocation, { owner, execution }: ClaimRecord): boolean {
   const { durable, found } = invocation;
   if (durable === undefined) return isUnanswered(invocation) && found?.owner === owner;
   if (durable.owners.has(owner)) return false;

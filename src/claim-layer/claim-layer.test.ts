@@ -59,15 +59,15 @@ const counted = (work: (event: { id: string }) => unknown = () => "done") => {
   return { counter, run };
 };
 
-test("a duplicate waits for its twin, and gets its answer", async () => {
+test("a concurrent duplicate waits for the first call, and gets its answer", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => gate.promise);
   const once = makeIdempotent(run, { persistenceStore: layer({ waitMs: 60_000 }) });
   const event = newEvent();
-  const twins = [once(event), once(event), once({ ...event })];
+  const duplicates = [once(event), once(event), once({ ...event })];
   await vi.waitFor(() => expect(counter.runs).toBe(1));
   gate.resolve("done");
-  expect(await Promise.all(twins)).toEqual(["done", "done", "done"]);
+  expect(await Promise.all(duplicates)).toEqual(["done", "done", "done"]);
   expect(counter.runs).toBe(1);
 });
 
@@ -202,7 +202,7 @@ test("a result that cannot be stored for now leaves the claim, which ends by its
   expect(counter.runs).toBe(2);
 });
 
-test("a result that cannot be kept is none of a claim that was taken over", async () => {
+test("a result that cannot be stored is not written to a claim that was taken over", async () => {
   const { run } = counted(async (event) => {
     const Item = { id: { S: keyOf(event) }, owner: { S: "somebody else" }, status: { S: "INPROGRESS" }, expiration: { N: "9" } };
     await client.send(new PutItemCommand({ TableName: "calls", Item }));
@@ -234,7 +234,7 @@ test("a subclass may give records other keys, and claims with saveInProgress alo
   await expect(persistenceStore.put("k")).rejects.toThrow("k is claimed by saveInProgress alone");
 });
 
-test("a duplicate under Middy takes over from its twin that fails", async () => {
+test("a duplicate under Middy takes over from a call that fails", async () => {
   const gate = Promise.withResolvers<string>();
   const { run, counter } = counted(() => (counter.runs === 1 ? gate.promise : "done"));
   const handler = middy()
@@ -258,9 +258,9 @@ test("a claim that the engine does not come back for is released", async () => {
   const event = newEvent();
   const first = makeIdempotent(run, { persistenceStore })(event);
   await vi.waitFor(() => expect(counter.runs).toBe(1));
-  const twin = layer({ waitMs: 60_000 });
-  await expect(twin.saveInProgress(event)).rejects.toMatchObject({ name: "IdempotencyItemAlreadyExistsError" });
-  const waiting = twin.getRecord(event);
+  const duplicate = layer({ waitMs: 60_000 });
+  await expect(duplicate.saveInProgress(event)).rejects.toMatchObject({ name: "IdempotencyItemAlreadyExistsError" });
+  const waiting = duplicate.getRecord(event);
   gate.reject(new Error("the first fails"));
   await expect(first).rejects.toThrow("the first fails");
   await expect(waiting).rejects.toMatchObject({ name: "IdempotencyInconsistentStateError" });
@@ -295,11 +295,11 @@ describe("what IdempotencyConfig has", () => {
     const responseHook = (response: unknown, record: IdempotencyRecord) => ({ response, key: record.idempotencyKey }) as never; // any value is given
     const { call, counter } = once(new IdempotencyConfig({ responseHook }), () => gate.promise, layer({ waitMs: 60_000 }));
     const event = newEvent();
-    const twins = [call(event), call({ ...event })];
+    const duplicates = [call(event), call({ ...event })];
     await vi.waitFor(() => expect(counter.runs).toBe(1));
     gate.resolve({ charged: true });
     const hooked = { response: { charged: true }, key: keyOf(event) };
-    expect(await Promise.all(twins)).toEqual([{ charged: true }, hooked]);
+    expect(await Promise.all(duplicates)).toEqual([{ charged: true }, hooked]);
     expect(await call(event)).toEqual(hooked);
   });
 

@@ -89,7 +89,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     }
   }
 
-  /** Called by the engine where a twin is at work, though never in a replay: waits for it. */
+  /** The engine calls it while a duplicate is running, though never in a replay: waits for the duplicate. */
   override async getRecord(data: JSONValue): Promise<IdempotencyRecord> {
     const invocation = this.#current((candidate) => Object.is(candidate.data, data) && isUnanswered(candidate));
     if (invocation?.found === undefined) return super.getRecord(data);
@@ -103,7 +103,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     setImmediate(() => {
       if (invocation.state === "held") this.#claims.release(invocation);
     });
-    throw new IdempotencyInconsistentStateError(`The twin of ${invocation.key} has failed: the engine tries again`);
+    throw new IdempotencyInconsistentStateError(`The duplicate of ${invocation.key} has failed: the engine tries again`);
   }
 
   override processExistingRecord(record: IdempotencyRecord, data: JSONValue | IdempotencyRecord): IdempotencyRecord {
@@ -146,7 +146,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
       // What a replay finds stored stays: everybody else has got it.
-      if (isUnanswered(invocation) && (await this.#claims.takeLate(invocation)) === "done") return;
+      if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done") return;
       // Where somebody else asked for the claim, or nobody did, it may be free still.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;

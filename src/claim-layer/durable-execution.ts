@@ -11,7 +11,7 @@ export interface DurableInvocation {
   readonly execution: string;
   /** What the function was called with, where this invocation goes on with an earlier one. */
   readonly replayed: { readonly event: unknown } | undefined;
-  /** Whose claims were taken in it: a twin within the same invocation is still at work. */
+  /** The owners of the claims taken in it: a duplicate within the same invocation is still running. */
   readonly owners: Set<string>;
 }
 

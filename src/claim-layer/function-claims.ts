@@ -6,32 +6,32 @@ import { type ClaimRecord, expiry, skewMs } from "../once/claim.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
 import { type Claim, type Claims, createClaims } from "../once/claims.ts";
 import { systemClock } from "../process/clock.ts";
-import { type Invocation, isUnanswered, maySucceed, settle } from "./claim-invocation.ts";
+import { type Invocation, isUnanswered, mayTakeOver, settle } from "./claim-invocation.ts";
 import type { ClaimLayerOptions } from "./claim-layer-options.ts";
-import { keptResult, resultOf, unkeptError } from "./kept-result.ts";
 import { sharedForm } from "./shared-claim-form.ts";
+import { resultOf, storableResult, unstorableError } from "./storable-result.ts";
 
 /** The claims of functions that Powertools' engine runs, in its table. */
 export interface FunctionClaims {
   /** Takes the claim of an invocation, or returns what is in the way after `waitMs`. */
   take(invocation: Invocation, waitMs: number): Promise<ClaimRecord | undefined>;
   /** Takes the claim of a replay that the engine let run, unless its work is done already. */
-  takeLate(invocation: Invocation): Promise<"done" | undefined>;
+  takeForReplay(invocation: Invocation): Promise<"done" | undefined>;
   /**
    * Stores a result; `false` where the claim is somebody else's.
    *
-   * @throws TypeError where the result could not be kept, though the work is now known to be done.
+   * @throws TypeError where the result could not be stored, though the work is now known to be done.
    */
   complete(claim: Claim, result: unknown): Promise<boolean>;
   /** Lets the function run again. It never throws: what the function has thrown is what counts. */
   release(invocation: Invocation): Promise<void>;
   read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
-  /** @throws TypeError where its result could not be kept. */
+  /** @throws TypeError where its result could not be stored. */
   recordOf(idempotencyKey: string, found: ClaimRecord): Promise<IdempotencyRecord>;
 }
 
 /** Creates {@link FunctionClaims}; the client is made at first use. */
-export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => number): FunctionClaims {
+export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: () => number): FunctionClaims {
   const { tableName, keyAttr = "id", sortKeyAttr, staticPkValue, awsSdkV3Client, clientConfig = {} } = options;
   let opening: Promise<Opened> | undefined;
 
@@ -47,7 +47,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => n
     // Safe: only `commit` is a call of the document client, and nothing is committed here. A mocked client is called so.
     const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
     const store = dynamoClaimStore(database, tableName, sharedForm(itemKey));
-    return { store, claims: createClaims({ store, clock: systemClock, keptMs }) };
+    return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
   };
   const open = () => {
     opening ??= openStore();
@@ -68,41 +68,41 @@ export function createFunctionClaims(options: ClaimLayerOptions, keptMs: () => n
       stop: [],
       adopt: (found, claim) => {
         const attempt = () => store.adopt(key, claim, found.owner);
-        return maySucceed(invocation, found) ? attempt().catch(attempt) : undefined;
+        return mayTakeOver(invocation, found) ? attempt().catch(attempt) : undefined;
       },
-      ...(durable === undefined ? {} : { execution: durable.execution, heldMs: keptMs() }),
+      ...(durable === undefined ? {} : { execution: durable.execution, heldMs: retentionMs() }),
     });
     // Safe: nothing is compared in taking it, so it is no other's work.
     if (taken.kind !== "taken") return (taken as Exclude<typeof taken, { kind: "other" }>).record;
     invocation.claim = taken.claim;
     return undefined;
   };
-  const takeLate: FunctionClaims["takeLate"] = async (invocation) => {
+  const takeLate: FunctionClaims["takeForReplay"] = async (invocation) => {
     if (invocation.found?.status !== "INPROGRESS") return "done";
     return (await take(invocation, 0))?.status === "COMPLETED" ? "done" : undefined;
   };
 
   return {
     take,
-    takeLate,
+    takeForReplay: takeLate,
     complete: async (claim, result) => {
       const { store } = await open();
-      const kept = await keptResult(result);
-      if (kept.kind === "unkept") {
-        if (await claim.complete({ unkept: kept.reason })) throw unkeptError(kept.reason);
+      const prepared = await storableResult(result);
+      if (prepared.kind === "unstorable") {
+        if (await claim.complete({ unkept: prepared.reason })) throw unstorableError(prepared.reason);
         return false;
       }
       const completeAsText = async () => {
-        const expiresAt = expiry(Date.now(), keptMs());
-        return claim.complete(await kept.asText(store, { key: claim.key, owner: claim.owner, expiresAt }));
+        const expiresAt = expiry(Date.now(), retentionMs());
+        return claim.complete(await prepared.asText(store, { key: claim.key, owner: claim.owner, expiresAt }));
       };
-      if (kept.inRecord === undefined) return completeAsText();
-      return claim.complete(kept.inRecord).catch(whereRefused(completeAsText));
+      if (prepared.inRecord === undefined) return completeAsText();
+      return claim.complete(prepared.inRecord).catch(whereRefused(completeAsText));
     },
     release: async (invocation) => {
       try {
         if (isUnanswered(invocation)) await takeLate(invocation);
-        // Without a claim it was refused: what there is, is its twin's.
+        // Without a claim it was refused: the record is its duplicate's.
         await invocation.claim?.release();
       } catch (error) {
         console.warn(`The claim of ${invocation.key} could not be released; it ends by itself`, error);
@@ -137,7 +137,7 @@ interface Opened {
   readonly claims: Claims;
 }
 
-/** What DynamoDB does not take as a value, for its size, its depth or a number, is kept otherwise. */
+/** What DynamoDB does not take as a value, for its size, its depth or a number, is stored as text instead. */
 function whereRefused(otherwise: () => Promise<boolean>): (error: unknown) => Promise<boolean> {
   return (error) => {
     if (error instanceof Error && error.name === "ValidationException") return otherwise();

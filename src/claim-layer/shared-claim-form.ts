@@ -28,7 +28,7 @@ export function sharedForm(key: ClaimForm["key"]): ClaimForm {
         ...common,
         ...marshalled({ completed_by: claim.owner, ...(unkept === undefined ? {} : { unkept }) }),
         ...(data === undefined && parts === undefined ? {} : marshalled({ owner: claim.owner })),
-        ...(value === undefined ? {} : { data: value as AttributeValue }), // safe: only `keptResult` makes it
+        ...(value === undefined ? {} : { data: value as AttributeValue }), // safe: only `storableResult` makes it
       };
     },
     read: (item) => {

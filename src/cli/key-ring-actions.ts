@@ -28,7 +28,7 @@ export type KeyRingAction = (call: KeyRingCall, stored: KeyRingParameter, contex
 /** Servers seal with a ring that is up to 10 s old; this much later all know of a change. */
 const knownMs = 15_000;
 /** Answers to writes are stored sealed for five minutes, where a write asks for it. */
-const answersKeptMs = 310_000;
+const answerRetentionMs = 310_000;
 
 /** What `keelson key-ring` can do, by name. */
 export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
@@ -85,10 +85,10 @@ export const keyRingActions: ReadonlyMap<string, KeyRingAction> = new Map(
     remove: async (call, stored, context) => {
       const { ring, changedMs } = await readRing(call, stored);
       assertRetired(ring, ownKey(ring, call));
-      const youngMs = changedMs + answersKeptMs - context.clock.now();
+      const youngMs = changedMs + answerRetentionMs - context.clock.now();
       if (youngMs > 0) {
         throw new Error(
-          `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answersKeptMs) / 1000)} s`,
+          `the ring was changed less than five minutes ago, and stored answers may be sealed with ${call.key}; try again in ${Math.ceil(Math.min(youngMs, answerRetentionMs) / 1000)} s`,
         );
       }
       await inEachTable(call, context, async (store, table) => {

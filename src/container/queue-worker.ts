@@ -63,7 +63,7 @@ export async function startQueueWorker(
     handleMessageBatch: async (messages) => {
       if (stopping.signal.aborted) {
         // Others can have them at once.
-        for (const { receipt } of messages.map(queueMessage)) await queue.hide(receipt, 0);
+        for (const { receipt } of messages.map(queueMessage)) await queue.changeVisibility(receipt, 0);
         return [];
       }
       for (const group of groups(messages.map(queueMessage))) {
@@ -108,7 +108,7 @@ async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue,
   const waiting = new Set(group);
   const renewing = setInterval(() => {
     // What fails is tried again at the next turn.
-    for (const { receipt } of waiting) queue.hide(receipt, visibilitySeconds * 1_000).catch(() => undefined);
+    for (const { receipt } of waiting) queue.changeVisibility(receipt, visibilitySeconds * 1_000).catch(() => undefined);
   }, renewMs);
   let behindMs: number | undefined;
   try {
@@ -116,7 +116,7 @@ async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue,
       if (behindMs !== undefined) {
         // It must not overtake the one of its group that comes again.
         waiting.delete(message);
-        await queue.hide(message.receipt, behindMs);
+        await queue.changeVisibility(message.receipt, behindMs);
         continue;
       }
       const outcome = await processMessage(runtime, adapters, queue, message);

@@ -179,7 +179,7 @@ test("a delay of the queue holds where the message has none of its own", async (
 
 describe("moving dead letters", () => {
   const deadUrl = "http://here/000000000000/dead";
-  const bury = async () => {
+  const deadLetter = async () => {
     await create("dead");
     await create("q", redriveTo("dead"));
     await send("x");
@@ -190,7 +190,7 @@ describe("moving dead letters", () => {
   const later = at(start + 40_000);
 
   test("each goes to where it came from; what came from nowhere, or is in flight, stays", async () => {
-    await bury();
+    await deadLetter();
     await send("y");
     await receive();
     await receive(QueueUrl, at(start + 30_000));
@@ -201,7 +201,7 @@ describe("moving dead letters", () => {
   });
 
   test("all go to a destination that is named", async () => {
-    await bury();
+    await deadLetter();
     await create("third");
     await call("StartMessageMoveTask", { SourceArn: arn("dead"), DestinationArn: arn("third") }, later);
     const moved = await receive("http://here/000000000000/third", later);
@@ -210,7 +210,7 @@ describe("moving dead letters", () => {
   });
 
   test("a destination that is not there is refused", async () => {
-    await bury();
+    await deadLetter();
     const input = { SourceArn: arn("dead"), DestinationArn: "arn:aws:s3:::bucket" };
     await expect(call("StartMessageMoveTask", input)).rejects.toThrow("DestinationArn parameter doesn't exist");
   });

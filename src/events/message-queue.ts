@@ -24,12 +24,12 @@ export interface MessageQueue {
   receive(): Promise<readonly QueueMessage[]>;
   /** Acknowledges a message. */
   remove(receipt: string): Promise<void>;
-  /** Hides a received message for so many milliseconds from now; `0` hands it back at once. */
-  hide(receipt: string, forMs: number): Promise<void>;
+  /** Sets how long a received message stays invisible, in milliseconds from now; `0` hands it back at once. */
+  changeVisibility(receipt: string, forMs: number): Promise<void>;
   /** After how many receives a message goes to the dead-letter queue; `undefined` where it never does. */
   maxReceives(): Promise<number | undefined>;
-  /** Puts a message into the dead-letter queue, and acknowledges it; `false` where there is none. */
-  bury(message: QueueMessage): Promise<boolean>;
+  /** Moves a message to the dead-letter queue, and acknowledges it; `false` where there is none. */
+  deadLetter(message: QueueMessage): Promise<boolean>;
   /** How many messages are there, and how many of them are hidden. */
   size(): Promise<{ readonly visible: number; readonly hidden: number }>;
 }

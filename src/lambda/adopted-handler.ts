@@ -2,9 +2,9 @@ import { refusalOfHeaders } from "../http/headers.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";
-import type { Answer } from "../once/answer.ts";
+import type { WriteAnswer } from "../once/answer.ts";
 import { type WriteId, writeIdOf } from "../once/claim-key.ts";
-import type { OnceClaim } from "../once/run.ts";
+import type { OnceClaim } from "../once/once-run.ts";
 import { createContext } from "../run/context.ts";
 import { authorize, fail, recognize } from "../run/pipeline.ts";
 import { run } from "../run/run.ts";
@@ -86,7 +86,7 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
   const once = described === undefined ? false : (described.once ?? runtime.server.options.once?.key ?? "either");
   const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: scope.user.id !== undefined });
-  let answer: Answer | undefined;
+  let answer: WriteAnswer | undefined;
   const ended = await run(scope, adapters, {
     what: "once",
     claim: id === undefined ? undefined : await adoptedClaim(scope, facts, id, { described, request, bytes }),
@@ -130,7 +130,7 @@ function adoptedClaim(
 }
 
 /** The answer of a run that came to its end; where its result is none, the 500 of that, since what was done is done. */
-function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): Answer {
+function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): WriteAnswer {
   try {
     return answerOf(readResult(result));
   } catch (error) {
@@ -139,7 +139,7 @@ function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): Ans
 }
 
 /** What the handler gave, or one of its middlewares, as an answer that can be kept. */
-function answerOf({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): Answer {
+function answerOf({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): WriteAnswer {
   const content = isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
   return { status: statusCode, headers, cookies, body: content };
 }

@@ -114,7 +114,7 @@ test.each([
   },
 );
 
-test("twins of one process share the 500 of a handler that had its effect", async () => {
+test("concurrent duplicates in one process share the 500 of a handler that had its effect", async () => {
   let effects = 0;
   const call = legacy(async () => {
     effects += 1;

@@ -153,9 +153,9 @@ describe("a batch of events", () => {
     const records = await received("events", [event("c"), event("broken"), poison, event("never-1")]);
     expect(await invoke(records)).toEqual([event("broken")]);
     expect(runs.sort()).toEqual(["broken", "c", "never-1"]);
-    const buried = lines.filter(({ msg }) => msg === "queue.dead_lettered");
-    expect(buried.map(({ reason }) => reason).sort()).toEqual(["its kind is not shared", "never-1 can never be done"]);
-    expect(buried.find(({ reason }) => reason === "never-1 can never be done")).toMatchObject({
+    const deadLettered = lines.filter(({ msg }) => msg === "queue.dead_lettered");
+    expect(deadLettered.map(({ reason }) => reason).sort()).toEqual(["its kind is not shared", "never-1 can never be done"]);
+    expect(deadLettered.find(({ reason }) => reason === "never-1 can never be done")).toMatchObject({
       level: "error",
       event: "batch.sent",
       eventId: "never-1",
@@ -168,7 +168,7 @@ describe("a batch of events", () => {
     });
   });
 
-  test("has no job in it: one is buried, and a queue for both takes it", async () => {
+  test("has no job in it: one is dead-lettered, and a queue for both takes it", async () => {
     expect(await invoke(await received("events", [job("stray-job")]))).toEqual([]);
     const [line] = lines.filter(({ msg }) => msg === "queue.dead_lettered");
     expect([runs, line?.["reason"]]).toEqual([[], "a job is not taken from the queue of events"]);
@@ -217,7 +217,7 @@ describe("an ordered batch of jobs", () => {
     expect(lines.filter(({ msg }) => msg === "queue.kind_unknown")).toMatchObject([{ level: "warn", queue: other }]);
   });
 
-  test("has no event in it: one is buried", async () => {
+  test("has no event in it: one is dead-lettered", async () => {
     const stray = JSON.parse(event("stray")) as { payload?: object };
     stray.payload = { group: "stray" };
     expect(await invoke(await received("jobs", [JSON.stringify(stray)]))).toEqual([]);

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { developmentKeyRing } from "../secrets/key-ring.ts";
 import { createSecrets } from "../secrets/secrets.ts";
-import { type Answer, decodeAnswer, encodeAnswer, loadAnswer, storeAnswer } from "./answer.ts";
+import { decodeAnswer, encodeAnswer, loadAnswer, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { answerCipher } from "./answer-cipher.ts";
 import { completedClaim } from "./claim.ts";
 import { claimKey } from "./claim-key.ts";
@@ -11,7 +11,7 @@ import { createRecentAnswers } from "./duplicates.ts";
 import { assertCommittable } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");
-const answer = (body: Answer["body"]): Answer => ({ status: 201, headers: { location: "/1" }, cookies: [], body });
+const answer = (body: WriteAnswer["body"]): WriteAnswer => ({ status: 201, headers: { location: "/1" }, cookies: [], body });
 
 test.each([
   ["nothing", undefined],
@@ -30,20 +30,20 @@ test.each([
 
 /** A store that keeps parts only. */
 function parts() {
-  const kept = new Map<string, readonly Uint8Array[]>();
+  const stored = new Map<string, readonly Uint8Array[]>();
   const store = {
-    putParts: async (_key: object, owner: string, given: readonly Uint8Array[]) => void kept.set(owner, given),
-    readParts: async (_key: object, owner: string) => kept.get(owner),
+    putParts: async (_key: object, owner: string, given: readonly Uint8Array[]) => void stored.set(owner, given),
+    readParts: async (_key: object, owner: string) => stored.get(owner),
   } as unknown as ClaimStore; // nothing else is asked of it
-  return { kept, store };
+  return { stored, store };
 }
 
 test("what is too large for a record lies in parts, each of which fits into an item, and is whole again", async () => {
-  const { kept, store } = parts();
+  const { stored, store } = parts();
   const body = randomBytes(2_000_000);
   const result = await storeAnswer(store, { answer: answer(body), key, owner: "ann", expiresAt: 1, cipher: undefined });
   expect(result.parts).toBeGreaterThan(5);
-  expect(kept.get("ann")?.every((part) => part.byteLength <= 350_000)).toBe(true);
+  expect(stored.get("ann")?.every((part) => part.byteLength <= 350_000)).toBe(true);
   const loaded = await loadAnswer(store, key, completedClaim("ann", 0, { result }), undefined);
   expect(Buffer.compare(Buffer.from(loaded.body as Uint8Array), body)).toBe(0);
 });
@@ -78,7 +78,7 @@ test("a sealed answer is not readable where it is stored, and opens only at its 
 test("what this process remembers is bounded, leaves the last seconds to the store, and goes the oldest first", () => {
   let nowMs = 0;
   const recent = createRecentAnswers({ now: () => nowMs });
-  const put = (name: string, body: Answer["body"], expiresAt = 300) =>
+  const put = (name: string, body: WriteAnswer["body"], expiresAt = 300) =>
     recent.put(name, { answer: answer(body), fingerprint: "f", expiresAt });
   put("a", "one");
   nowMs = 297_999;

@@ -3,7 +3,7 @@ import type { CompletedClaim, StoredResult } from "./claim.ts";
 import type { ClaimKey, ClaimStore } from "./claim-store.ts";
 
 /** What came of a write, as its caller gets it. */
-export interface Answer {
+export interface WriteAnswer {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
@@ -15,7 +15,7 @@ export interface Answer {
 }
 
 /** Whether an answer says that nothing was done, so that a repeat has to try. */
-export function saysNotDone({ status, isDone = false }: Answer): boolean {
+export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
   return status >= 400 && !isDone;
 }
 
@@ -23,13 +23,13 @@ export function saysNotDone({ status, isDone = false }: Answer): boolean {
 const replayedHeaders: readonly string[] = Object.freeze(["content-type", "location", "etag", "link", "cache-control"]);
 
 /** The answer as a repeat gets it: status, body, and the headers that are part of what was answered. */
-export function replayOf({ status, headers, body }: Answer, declared: readonly string[]): Answer {
-  const kept: Record<string, string> = {};
+export function replayOf({ status, headers, body }: WriteAnswer, declared: readonly string[]): WriteAnswer {
+  const replayed: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
     // Safe: it is one of the names.
-    if (replayedHeaders.includes(name) || declared.includes(name)) kept[name] = headers[name] as string;
+    if (replayedHeaders.includes(name) || declared.includes(name)) replayed[name] = headers[name] as string;
   }
-  return { status, headers: kept, cookies: [], body };
+  return { status, headers: replayed, cookies: [], body };
 }
 
 /** What the first byte of a stored answer says of the rest. */
@@ -38,7 +38,7 @@ const [plain, gzipped] = [0, 1];
 const compressFrom = 1_024;
 
 /** Writes an answer as bytes, compressed where it is large. */
-export async function encodeAnswer({ status, headers, body }: Answer): Promise<Uint8Array> {
+export async function encodeAnswer({ status, headers, body }: WriteAnswer): Promise<Uint8Array> {
   const isText = typeof body === "string" || body === undefined;
   const stored = isText ? { status, headers, body } : { status, headers, bytes: Buffer.from(body).toString("base64") };
   const text = JSON.stringify(stored);
@@ -48,14 +48,14 @@ export async function encodeAnswer({ status, headers, body }: Answer): Promise<U
 }
 
 /** @throws Error where the bytes are no stored answer. */
-export async function decodeAnswer(data: Uint8Array): Promise<Answer> {
+export async function decodeAnswer(data: Uint8Array): Promise<WriteAnswer> {
   let text = data.subarray(1);
   if (data[0] === gzipped) {
     const { gunzip } = await import("node:zlib");
     text = await promisify(gunzip)(text);
   }
   // Safe: only `encodeAnswer` writes what is read here, in a record that only its owner completes.
-  const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<Answer, "cookies"> & { readonly bytes?: string };
+  const stored = JSON.parse(Buffer.from(text).toString("utf8")) as Omit<WriteAnswer, "cookies"> & { readonly bytes?: string };
   const { status, headers, body, bytes } = stored;
   return { status, headers, cookies: [], body: bytes === undefined ? body : Buffer.from(bytes, "base64") };
 }
@@ -72,7 +72,7 @@ export interface AnswerCipher {
 
 /** An answer on its way into a claim's record. */
 export interface AnswerToStore {
-  readonly answer: Answer;
+  readonly answer: WriteAnswer;
   readonly key: ClaimKey;
   readonly owner: string;
   /** In seconds since the epoch. */
@@ -105,7 +105,7 @@ export async function loadAnswer(
   key: ClaimKey,
   { owner, result = {} }: CompletedClaim,
   cipher: AnswerCipher | undefined,
-): Promise<Answer> {
+): Promise<WriteAnswer> {
   const parts = result.parts === undefined ? undefined : await store.readParts(key, owner, result.parts);
   const data = parts === undefined ? result.data : Buffer.concat(parts);
   if (data === undefined) throw new Error(`the stored answer of ${key.sort} is not complete`);

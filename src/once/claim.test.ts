@@ -1,7 +1,17 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { codePoint } from "../../test/support/code-point.ts";
-import { type ClaimRecord, completedClaim, expiry, judge, keptMs, leaseEnd, leaseMs, skewMs, takenClaim } from "./claim.ts";
+import {
+  type ClaimRecord,
+  completedClaim,
+  defaultRetentionMs,
+  expiry,
+  judge,
+  leaseEnd,
+  leaseMs,
+  skewMs,
+  takenClaim,
+} from "./claim.ts";
 import { claimKey } from "./claim-key.ts";
 
 const nowMs = 1_700_000_000_000;
@@ -17,8 +27,8 @@ test("a claim is free where there is none, mine where I have taken it, and runni
 test("a completed claim is done for 300 s, whoever asks, and then free", () => {
   const claim = completedClaim("ann", nowMs);
   for (const who of ["ann", "bob"]) {
-    expect(judge(claim, who, nowMs + keptMs - 1)).toBe("done");
-    expect(judge(claim, who, nowMs + keptMs)).toBe("free");
+    expect(judge(claim, who, nowMs + defaultRetentionMs - 1)).toBe("done");
+    expect(judge(claim, who, nowMs + defaultRetentionMs)).toBe("free");
   }
 });
 
@@ -30,8 +40,8 @@ test("no lease goes beyond the end of its process, and the store forgets no clai
       const { leaseUntilMs, expiresAt } = takenClaim("ann", atMs, { deadlineMs });
       expect(leaseUntilMs).toBe(leaseEnd(atMs, deadlineMs));
       expect(leaseUntilMs).toBeLessThanOrEqual(Math.min(atMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY));
-      expect(expiresAt * 1000).toBeGreaterThanOrEqual(leaseUntilMs + keptMs);
-      expect(expiry(atMs)).toBe(Math.ceil((atMs + keptMs) / 1000));
+      expect(expiresAt * 1000).toBeGreaterThanOrEqual(leaseUntilMs + defaultRetentionMs);
+      expect(expiry(atMs)).toBe(Math.ceil((atMs + defaultRetentionMs) / 1000));
     }),
   );
 });

@@ -1,5 +1,5 @@
-/** How long a finished claim is remembered (specification 3.2), in milliseconds. */
-export const keptMs = 300_000;
+/** How long a completed claim is retained (specification 3.2), in milliseconds. */
+export const defaultRetentionMs = 300_000;
 /** How long a claim in progress is held without being renewed, in milliseconds. */
 export const leaseMs = 30_000;
 /** How far the clocks of two processes may differ, in milliseconds: a lease is over only so much later. */
@@ -94,17 +94,17 @@ export interface CompletionOptions {
   readonly result?: StoredResult | undefined;
   readonly fingerprint?: string | undefined;
   readonly execution?: string | undefined;
-  /** How long it is remembered, in milliseconds. Default {@link keptMs}. */
-  readonly keptMs?: number;
+  /** How long it is retained, in milliseconds. Default {@link defaultRetentionMs}. */
+  readonly retentionMs?: number;
 }
 
 /** The claim once its work is done. */
 export function completedClaim(
   owner: string,
   nowMs: number,
-  { result, fingerprint, execution, keptMs: ownMs }: CompletionOptions = {},
+  { result, fingerprint, execution, retentionMs }: CompletionOptions = {},
 ): CompletedClaim {
-  const claim = { status: "COMPLETED", owner, expiresAt: expiry(nowMs, ownMs), fingerprint, result } as const;
+  const claim = { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), fingerprint, result } as const;
   return execution === undefined ? claim : { ...claim, execution };
 }
 
@@ -113,7 +113,7 @@ export function leaseEnd(nowMs: number, deadlineMs: number | undefined): number 
   return Math.min(nowMs + leaseMs, deadlineMs ?? Number.POSITIVE_INFINITY);
 }
 
-/** When something that ended at `ms` is forgotten, in seconds since the epoch. */
-export function expiry(ms: number, forMs: number = keptMs): number {
-  return Math.ceil((ms + forMs) / 1000);
+/** When a record that ended at `endMs` expires, in seconds since the epoch. */
+export function expiry(endMs: number, retentionMs: number = defaultRetentionMs): number {
+  return Math.ceil((endMs + retentionMs) / 1000);
 }

@@ -4,9 +4,9 @@ import {
   type ClaimRecord,
   type CompletedClaim,
   completedClaim,
+  defaultRetentionMs,
   expiry,
   judge,
-  keptMs,
   leaseEnd,
   leaseMs,
   type StoredResult,
@@ -20,8 +20,8 @@ export interface ClaimsOptions {
   readonly clock: Clock;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
-  /** How long a completed claim is remembered, in milliseconds. Default 300,000 (specification 3.2). */
-  readonly keptMs?: () => number;
+  /** How long a completed claim is retained, in milliseconds. Default 300,000 (specification 3.2). */
+  readonly retentionMs?: () => number;
 }
 
 /** Timers of claims. */
@@ -99,14 +99,20 @@ const [shortestPollMs, longestPollMs] = [40, 500];
 
 /** Creates {@link Claims} over a store. */
 export function createClaims(options: ClaimsOptions): Claims {
-  const { store, clock, schedule = processSchedule, newOwner = () => crypto.randomUUID(), keptMs: kept = () => keptMs } = options;
+  const {
+    store,
+    clock,
+    schedule = processSchedule,
+    newOwner = () => crypto.randomUUID(),
+    retentionMs = () => defaultRetentionMs,
+  } = options;
   return {
     take: async (key, options) => {
       const { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop, execution, heldMs, adopt } = options;
       const newClaim = (nowMs: number) => takenClaim(owner, nowMs, { deadlineMs, fingerprint, execution, heldMs });
       const taken = (hasWaited: boolean): Taken => {
         const holding = { key, owner, fingerprint, deadlineMs, execution, isRenewed: heldMs === undefined };
-        return { kind: "taken", claim: hold({ store, clock, schedule, kept }, holding), hasWaited };
+        return { kind: "taken", claim: hold({ store, clock, schedule, retentionMs }, holding), hasWaited };
       };
       const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
       const owner = options.owner ?? newOwner();
@@ -146,7 +152,7 @@ interface HoldingParts {
   readonly store: ClaimStore;
   readonly clock: Clock;
   readonly schedule: ClaimSchedule;
-  readonly kept: () => number;
+  readonly retentionMs: () => number;
 }
 
 interface Holding {
@@ -158,16 +164,16 @@ interface Holding {
   readonly isRenewed: boolean;
 }
 
-function hold({ store, clock, schedule, kept }: HoldingParts, holding: Holding): Claim {
+function hold({ store, clock, schedule, retentionMs }: HoldingParts, holding: Holding): Claim {
   const { key, owner, fingerprint, deadlineMs, execution, isRenewed } = holding;
   let isLost = false;
   let isPaused = false;
   const renew = async (): Promise<void> => {
-    // A work that is given up without an end, as a suspended durable execution is, would be renewed for ever.
+    // Without this, work that never ends, such as a suspended durable execution, would be renewed for ever.
     if (isLost || clock.now() >= (deadlineMs ?? Number.POSITIVE_INFINITY)) return stopRenewing();
     if (isPaused) return;
     const leaseUntilMs = leaseEnd(clock.now(), deadlineMs);
-    // What fails is tried again at the next turn; the lease has room for two.
+    // The next renewal makes up for one that failed; the lease allows for two.
     await store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
   };
   const stopRenewing = isRenewed ? schedule.repeat(renewMs, renew) : () => undefined;
@@ -185,8 +191,8 @@ function hold({ store, clock, schedule, kept }: HoldingParts, holding: Holding):
     complete: async (result) => {
       stopRenewing();
       const attempt = () =>
-        store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, execution, keptMs: kept() }));
-      // A lost answer leaves the record as it was wanted, owner and all: the second attempt finds its owner.
+        store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, execution, retentionMs: retentionMs() }));
+      // If only the response was lost, the record is complete: the second attempt finds its own owner there.
       const isOurs = await attempt().catch(attempt);
       noteRenewal(isOurs);
       return isOurs;

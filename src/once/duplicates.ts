@@ -1,31 +1,31 @@
 import type { Clock } from "../process/clock.ts";
-import { type Answer, replayOf } from "./answer.ts";
+import { replayOf, type WriteAnswer } from "./answer.ts";
 import { skewMs } from "./claim.ts";
-import type { Ended, OnceClaim } from "./run.ts";
+import type { OnceClaim, RunOutcome } from "./once-run.ts";
 
-/** A run that callers of one process wait for together. */
+/** A run that several callers in one process share. */
 export interface SharedRun<Result = unknown> {
   readonly fingerprint: string | undefined;
-  /** What the caller who began it gets. */
-  readonly outcome: Promise<Ended<Result>>;
+  /** For the caller who began it. */
+  readonly outcome: Promise<RunOutcome<Result>>;
   /**
    * Waits for the run as a duplicate. Each duplicate gets a response of its own.
    *
-   * @returns the answer; `again` where there is none to be shared, so that the duplicate has to try for itself;
-   * `late` where it took too long, or the process drains.
-   * @throws what the run has thrown, and the caller's reason where the caller is gone.
+   * @returns the answer; `retry` if it has none to share, so that the duplicate has to run by itself;
+   * `running` if it took too long, or the process drains.
+   * @throws what the run throws, or the caller's reason if the caller has gone.
    */
   join(
     caller: AbortSignal | undefined,
     limits: { readonly waitMs: number; readonly draining: AbortSignal },
-  ): Promise<Answer | "again" | "late">;
+  ): Promise<WriteAnswer | "retry" | "running">;
 }
 
-/** Begins a run whose signal aborts when the last who waits for it is gone. */
+/** Begins a run whose signal aborts when its last caller has gone. */
 export function createSharedRun<Result>(
   { fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">,
   leader: AbortSignal | undefined,
-  begin: (signal: AbortSignal) => Promise<Ended<Result>>,
+  begin: (signal: AbortSignal) => Promise<RunOutcome<Result>>,
 ): SharedRun<Result> {
   const controller = new AbortController();
   let waiting = 0;
@@ -56,28 +56,28 @@ export function createSharedRun<Result>(
     outcome,
     join: async (caller, { waitMs, draining }) => {
       caller?.throwIfAborted();
-      // Its callers are gone: what it comes to is nobody's answer, but the claim is its own until then.
+      // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
       const isAbandoned = controller.signal.aborted;
       const leaveDuplicate = enter(caller);
-      let end: (value: "late") => void = () => {};
-      const late = new Promise<"late">((resolve) => {
+      let end: (value: "running") => void = () => {};
+      const givenUp = new Promise<"running">((resolve) => {
         end = resolve;
       });
-      const stop = () => end("late");
+      const stop = () => end("running");
       const timer = setTimeout(stop, waitMs);
       caller?.addEventListener("abort", stop);
       draining.addEventListener("abort", stop);
       try {
-        if (draining.aborted) return "late";
+        if (draining.aborted) return "running";
         const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
-        const ended = await Promise.race([settled, late]);
-        if (ended === "late") {
+        const ended = await Promise.race([settled, givenUp]);
+        if (ended === "running") {
           caller?.throwIfAborted();
-          return "late";
+          return "running";
         }
-        if (ended === "again") return "again";
-        const { answer } = ended as { readonly answer: Answer }; // safe: a write that did not fail has one
-        return answer.cookies.length > 0 ? "again" : replayOf(answer, replayedHeaders);
+        if (ended === "retry") return "retry";
+        const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
+        return answer.cookies.length > 0 ? "retry" : replayOf(answer, replayedHeaders);
       } finally {
         clearTimeout(timer);
         caller?.removeEventListener("abort", stop);
@@ -88,19 +88,19 @@ export function createSharedRun<Result>(
   };
 }
 
-function abandoned(): "again" {
-  return "again";
+function abandoned(): "retry" {
+  return "retry";
 }
 
-/** An answer, and what it was given to. */
+/** A stored answer, and the fingerprint of its request. */
 export interface RecentAnswer {
-  readonly answer: Answer;
+  readonly answer: WriteAnswer;
   readonly fingerprint: string | undefined;
   /** When the claim expires, in seconds since the epoch. */
   readonly expiresAt: number;
 }
 
-/** The answers that this process has stored lately: a repeat of them takes no call. */
+/** The answers that this process stored recently: replaying them takes no call. */
 export interface RecentAnswers {
   get(key: string): RecentAnswer | undefined;
   put(key: string, answer: RecentAnswer): void;
@@ -135,7 +135,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
       entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;
       if (total <= maxBytes && entries.size <= maxEntries) return;
-      // A tenth at once: the way to the oldest leads past all that went before it.
+      // A tenth at once: iteration passes every entry deleted before.
       for (const oldest of entries.keys()) {
         if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
         forget(oldest);

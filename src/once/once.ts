@@ -3,7 +3,7 @@ import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
 import { createRecentAnswers, createSharedRun, type SharedRun } from "./duplicates.ts";
-import type { Ended, OnceClaim, Run } from "./run.ts";
+import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
 import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
 
 /** What doing things once takes. */
@@ -27,7 +27,7 @@ export interface Once {
    * @throws as {@link runOnce}; FrameworkError `request_in_progress` where a write's duplicate is at work for longer than one
    * waits, and the caller's reason where it went while waiting for another's run.
    */
-  run<Result>(run: Run<Result>): Promise<Ended<Result>>;
+  run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
   readonly claims: Claims;
   /** Waits a moment before attempt `attempt` of a transaction. */
   pause(attempt: number): Promise<void>;
@@ -70,8 +70,8 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
         const joined = await duplicate.join(run.signal, { waitMs, draining });
-        if (joined === "late") throw inProgress();
-        if (joined === "again") continue;
+        if (joined === "running") throw inProgress();
+        if (joined === "retry") continue;
         log.debug("once.shared");
         return { kind: "replayed", answer: joined };
       }

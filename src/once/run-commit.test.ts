@@ -38,7 +38,7 @@ function committing(said: readonly Said[], { isClaimed = true, hasLanded = false
     pause: async () => {},
     claim: isClaimed ? claim : undefined,
     cipher: undefined,
-    kept: (given) => given,
+    toStored: (given) => given,
     signal: undefined,
   });
   return { run, sent, isLost: () => isLost };

@@ -1,7 +1,7 @@
 import { CommitConditionError } from "../errors/commit-condition-error.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
-import { type Answer, type AnswerCipher, saysNotDone, storeAnswer } from "./answer.ts";
+import { type AnswerCipher, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { completedClaim, expiry } from "./claim.ts";
 import type { CancellationReason, ClaimCommit, ClaimStore, TransactionItem } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
@@ -15,8 +15,8 @@ export interface RunCommitOptions {
   /** The claim of the run; absent where nothing claims it. */
   readonly claim: Claim | undefined;
   readonly cipher: AnswerCipher | undefined;
-  /** What is kept of an answer. @throws where it cannot be given. */
-  readonly kept: (answer: Answer) => Answer;
+  /** The part of an answer that is stored. @throws if the answer cannot be sent. */
+  readonly toStored: (answer: WriteAnswer) => WriteAnswer;
   /** Nothing is begun once it is aborted. */
   readonly signal: AbortSignal | undefined;
 }
@@ -30,7 +30,7 @@ export interface RunCommit {
    * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
    * for what cannot be committed; whatever the store throws where the outcome stays unknown.
    */
-  commit(items: readonly TransactionItem[], answer: Answer, own?: readonly TransactionItem[]): Promise<void>;
+  commit(items: readonly TransactionItem[], answer: WriteAnswer, own?: readonly TransactionItem[]): Promise<void>;
   /** Resolves once nothing is under way. */
   settled(): Promise<void>;
   /** What was committed; `undefined` as long as nothing was. */
@@ -41,9 +41,9 @@ export interface RunCommit {
 
 /** What a run has committed. */
 export interface Committed {
-  readonly answer: Answer;
-  /** What is kept of it. */
-  readonly kept: Answer;
+  readonly answer: WriteAnswer;
+  /** The part of it that is stored. */
+  readonly stored: WriteAnswer;
   /** In seconds since the epoch. */
   readonly expiresAt: number;
 }
@@ -64,7 +64,7 @@ const refusals = [
 const recordBytes = 1_024;
 
 /** Creates the {@link RunCommit} of one run. */
-export function createRunCommit({ store, clock, pause, claim, cipher, kept, signal }: RunCommitOptions): RunCommit {
+export function createRunCommit({ store, clock, pause, claim, cipher, toStored, signal }: RunCommitOptions): RunCommit {
   let committed: Committed | undefined;
   let isUncertain = false;
   let pending: Promise<void> | undefined;
@@ -76,7 +76,7 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
     }
     if (claim !== undefined) assertRepeatable(answer);
     assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
-    pending = write([...items, ...own], answer, kept(answer));
+    pending = write([...items, ...own], answer, toStored(answer));
     try {
       await pending;
     } finally {
@@ -84,19 +84,19 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
     }
   };
 
-  const write = async (items: readonly TransactionItem[], answer: Answer, keptAnswer: Answer): Promise<void> => {
+  const write = async (items: readonly TransactionItem[], answer: WriteAnswer, stored: WriteAnswer): Promise<void> => {
     const nowMs = clock.now();
     const expiresAt = expiry(nowMs);
-    const completed = claim === undefined ? undefined : await completion(claim, keptAnswer, nowMs);
+    const completed = claim === undefined ? undefined : await completion(claim, stored, nowMs);
     const isEmpty = items.length === 0 && completed === undefined;
     await (isEmpty ? undefined : send({ items, completed, token: crypto.randomUUID() }));
-    committed = { answer, kept: keptAnswer, expiresAt };
+    committed = { answer, stored, expiresAt };
   };
 
   const send = (transaction: ClaimCommit) =>
     claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
 
-  const completion = async ({ key, owner, fingerprint }: Claim, answer: Answer, nowMs: number) => {
+  const completion = async ({ key, owner, fingerprint }: Claim, answer: WriteAnswer, nowMs: number) => {
     const result = await storeAnswer(store, { answer, key, owner, expiresAt: expiry(nowMs), cipher });
     return { key, claim: completedClaim(owner, nowMs, { fingerprint, result }) };
   };
@@ -162,7 +162,7 @@ export function createRunCommit({ store, clock, pause, claim, cipher, kept, sign
 }
 
 /** @throws TypeError for an answer that a repeat could not be given. */
-function assertRepeatable(answer: Answer): void {
+function assertRepeatable(answer: WriteAnswer): void {
   if (answer.cookies.length > 0)
     throw new TypeError("ctx.commit: an answer with cookies is never stored; set them in another request");
   if (saysNotDone(answer))

@@ -1,12 +1,12 @@
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
-import { type Answer, loadAnswer, replayOf, saysNotDone, storeAnswer } from "./answer.ts";
+import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { type CompletedClaim, expiry } from "./claim.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
-import type { Ended, OnceClaim, Run, RunParts } from "./run.ts";
+import type { OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
 import { createRunCommit, type RunCommit } from "./run-commit.ts";
 import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
@@ -16,35 +16,35 @@ export interface OnceParts {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly pause: (attempt: number) => Promise<void>;
-  /** How long a write waits for its duplicate in flight, in milliseconds; a message comes again instead. */
+  /** How long a write waits for a duplicate in flight, in milliseconds; a message is redelivered instead. */
   readonly waitMs: number;
-  /** Aborts when the process drains: then nobody waits for a duplicate. */
+  /** Aborts when the process drains: nothing waits for a duplicate then. */
   readonly draining: AbortSignal;
-  /** Told of each answer of a write that is stored, until when in seconds since the epoch. */
-  remember(run: Pick<Run<never>, "claim" | "text">, answer: Answer, expiresAt: number): void;
+  /** Called with each stored answer of a write; `expiresAt` is in seconds since the epoch. */
+  remember(run: Pick<Run<never>, "claim" | "text">, answer: WriteAnswer, expiresAt: number): void;
 }
 
-type Outcome<Result> =
-  | { readonly result: Result; readonly answer?: Answer }
-  /** Refused: it came to its end, and has an answer that cannot be given. */
+type WorkOutcome<Result> =
+  | { readonly result: Result; readonly answer?: WriteAnswer }
+  /** `isRefused`: the work is done, but its answer cannot be sent. */
   | { readonly error: unknown; readonly isRefused?: boolean };
 
 /**
- * Does the work of a run under its claim, or says what became of it before.
+ * Runs the work under its claim, or replays an earlier run.
  *
- * @throws whatever the work throws; FrameworkError `request_in_progress` where the duplicate of a write is at work for longer
- * than one waits, `idempotency_key_reused` for other work under the key; Error where what a message did could not be noted;
+ * @throws whatever the work throws; FrameworkError `request_in_progress` if the duplicate of a write runs longer
+ * than `waitMs`, `idempotency_key_reused` for other work under the key; Error if a message's work is done but could not be recorded;
  * whatever the store throws where the claim cannot be taken.
  */
-export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promise<Ended<Result>> {
-  if (run.claim === undefined) return new RunAtWork(parts, run, undefined).ended();
+export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promise<RunOutcome<Result>> {
+  if (run.claim === undefined) return new RunInProgress(parts, run, undefined).ended();
   const taken = await take(parts, run, run.claim);
   if (taken.kind === "running") {
     if (run.claim.kind === "write") throw inProgress();
     return taken;
   }
   if (taken.kind === "done") return replay(parts, run, run.claim, taken);
-  return new RunAtWork(parts, run, taken.claim).ended();
+  return new RunInProgress(parts, run, taken.claim).ended();
 }
 
 async function take<Result>(
@@ -68,7 +68,7 @@ export function keyReused(): FrameworkError {
   return new FrameworkError("idempotency_key_reused", "The Idempotency-Key was used for another request; send a new one");
 }
 
-/** A duplicate is at work. */
+/** A duplicate is running. */
 export function inProgress(): FrameworkError {
   return new FrameworkError("request_in_progress", "The same request is being processed; try again later", {
     headers: { "retry-after": "1" },
@@ -80,7 +80,7 @@ async function replay<Result>(
   run: Run<Result>,
   claim: OnceClaim,
   { record, hasWaited }: { readonly record: CompletedClaim; readonly hasWaited: boolean },
-): Promise<Extract<Ended<Result>, { kind: "replayed" }>> {
+): Promise<Extract<RunOutcome<Result>, { kind: "replayed" }>> {
   if (claim.kind === "message") return { kind: "replayed", answer: undefined };
   const answer = await loadAnswer(store, claim.key, record, claim.cipher);
   run.log.debug(`${run.what}.replayed`, { waited: hasWaited });
@@ -88,16 +88,16 @@ async function replay<Result>(
   return { kind: "replayed", answer };
 }
 
-/** A run at work: what it did, what it committed, and whose its claim is. */
-class RunAtWork<Result> implements RunParts {
+/** A run in progress: its work, its commit and its claim. */
+class RunInProgress<Result> implements RunParts {
   readonly #parts: OnceParts;
   readonly #run: Run<Result>;
   readonly signal: AbortSignal | undefined;
-  /** Another one where the run has taken its claim once more. */
+  /** A new one after the run has retaken its claim. */
   #claim: Claim | undefined;
   #commit: RunCommit | undefined = undefined;
-  /** What repeats get of its answer. */
-  #kept: Answer | undefined = undefined;
+  /** The part of its answer that is stored and replayed. */
+  #stored: WriteAnswer | undefined = undefined;
   #seed: string | undefined = undefined;
 
   constructor(parts: OnceParts, run: Run<Result>, claim: Claim | undefined) {
@@ -111,8 +111,8 @@ class RunAtWork<Result> implements RunParts {
   readonly commit: RunCommit["commit"] = (...given) => {
     const { store, clock, pause } = this.#parts;
     const { claim: wanted, signal } = this.#run;
-    const kept = (answer: Answer) => (wanted === undefined ? answer : keptOf(wanted, answer));
-    this.#commit ??= createRunCommit({ store, clock, pause, claim: this.#claim, cipher: wanted?.cipher, kept, signal });
+    const toStored = (answer: WriteAnswer) => (wanted === undefined ? answer : storedAnswer(wanted, answer));
+    this.#commit ??= createRunCommit({ store, clock, pause, claim: this.#claim, cipher: wanted?.cipher, toStored, signal });
     return this.#commit.commit(...given);
   };
 
@@ -121,13 +121,13 @@ class RunAtWork<Result> implements RunParts {
     return this.#seed;
   }
 
-  async ended(): Promise<Ended<Result>> {
+  async ended(): Promise<RunOutcome<Result>> {
     const outcome = await this.#work();
     await this.#commit?.settled();
     return this.#settled(outcome);
   }
 
-  async #work(): Promise<Outcome<Result>> {
+  async #work(): Promise<WorkOutcome<Result>> {
     try {
       return { result: await this.#run.work(this) };
     } catch (error) {
@@ -135,19 +135,19 @@ class RunAtWork<Result> implements RunParts {
     }
   }
 
-  /** Goes on as `settlement.ts` says, until there is something to give. */
-  async #settled(worked: Outcome<Result>): Promise<Ended<Result>> {
+  /** Follows the table in `settlement.ts` until there is an outcome. */
+  async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
     const { claim: wanted, what, log, answerOf } = this.#run;
     const committed = this.#commit?.committed();
     const commit = committed !== undefined ? "committed" : this.#commit?.isUncertain() === true ? "unknown" : "none";
-    const outcome = commit === "none" ? this.#answered(worked) : worked;
-    const end = this.#endOf(outcome);
+    const work = commit === "none" ? this.#answered(worked) : worked;
+    const end = this.#endOf(work);
     let step: Step = { claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours" };
     for (;;) {
-      const { record, given, line } = settlementOf(wanted?.kind ?? "write", end, commit, step.claim);
-      if (line !== undefined) log[line.level](`${what}.${line.message}`, errorData(step.failure ?? errorOf(outcome)));
+      const { record, outcome, line } = settlementOf(wanted?.kind ?? "write", end, commit, step.claim);
+      if (line !== undefined) log[line.level](`${what}.${line.message}`, errorData(step.failure ?? errorOf(work)));
       switch (record) {
-        case "leave":
+        case "keep":
           this.#claim?.abandon();
           break;
         case "release":
@@ -156,50 +156,50 @@ class RunAtWork<Result> implements RunParts {
         case "complete":
           step = await this.#complete();
           continue;
-        case "take again":
-          step = await this.#takeAgain();
+        case "retake":
+          step = await this.#retake();
           continue;
       }
-      // Safe, here and below: the table gives only what is there.
-      switch (given) {
+      // Safe, here and below: the table names only an outcome that exists.
+      switch (outcome) {
         case "own":
-          if ("error" in outcome) throw outcome.error;
+          if ("error" in work) throw work.error;
           return {
             kind: "done",
-            result: outcome.result,
-            answer: wanted?.kind === "write" ? answerOf(outcome.result) : undefined,
+            result: work.result,
+            answer: wanted?.kind === "write" ? answerOf(work.result) : undefined,
           };
         case "committed": {
-          const { answer, kept, expiresAt } = committed as NonNullable<typeof committed>;
-          if (wanted?.kind === "write") this.#parts.remember(this.#run, kept, expiresAt);
+          const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;
+          if (wanted?.kind === "write") this.#parts.remember(this.#run, stored, expiresAt);
           return { kind: "committed", answer };
         }
         case "theirs":
           return replay(this.#parts, this.#run, wanted as OnceClaim, step.theirs as NonNullable<Step["theirs"]>);
-        case "again":
-          return { kind: "again" };
-        case "not noted":
-          throw new Error("what was done could not be noted; it may be done again", { cause: step.failure });
+        case "redeliver":
+          return { kind: "redeliver" };
+        case "unrecorded":
+          throw new Error("the work is done, but could not be recorded; it may run again", { cause: step.failure });
       }
     }
   }
 
-  /** The outcome with its answer, or the error of an answer that the transport would not take. */
-  #answered(outcome: Outcome<Result>): Outcome<Result> {
+  /** Adds the answer, or the error of one that is too large for the transport. */
+  #answered(outcome: WorkOutcome<Result>): WorkOutcome<Result> {
     const { claim, answerOf } = this.#run;
     if ("error" in outcome || claim?.kind !== "write") return outcome;
     const { result } = outcome;
     const answer = answerOf(result);
     if (isRefusal(answer)) return { result, answer };
     try {
-      this.#kept = keptOf(claim, answer);
+      this.#stored = storedAnswer(claim, answer);
       return { result, answer };
     } catch (error) {
       return { error, isRefused: true };
     }
   }
 
-  #endOf(outcome: Outcome<Result>): WorkEnd {
+  #endOf(outcome: WorkOutcome<Result>): WorkEnd {
     const { signal } = this;
     if (!("error" in outcome)) return outcome.answer !== undefined && isRefusal(outcome.answer) ? "refused" : "answered";
     if (outcome.isRefused === true) return "refused";
@@ -211,7 +211,7 @@ class RunAtWork<Result> implements RunParts {
     const { store, clock, remember } = this.#parts;
     // Safe: what is completed is claimed.
     const [claim, wanted] = [this.#claim as Claim, this.#run.claim as OnceClaim];
-    const answer = this.#kept;
+    const answer = this.#stored;
     try {
       if (answer === undefined) return { claim: (await claim.complete(undefined)) ? "completed" : "fenced" };
       const expiresAt = expiry(clock.now());
@@ -221,21 +221,21 @@ class RunAtWork<Result> implements RunParts {
       remember(this.#run, answer, expiresAt);
       return { claim: "completed" };
     } catch (failure) {
-      return { claim: "not noted", failure };
+      return { claim: "unrecorded", failure };
     }
   }
 
-  /** Another run had taken over: its answer is the one that counts, so that all callers hold the same. */
-  async #takeAgain(): Promise<Step> {
+  /** Another run has taken over: its answer counts, so that all callers get the same. */
+  async #retake(): Promise<Step> {
     try {
       const taken = await take(this.#parts, this.#run, this.#run.claim as OnceClaim); // safe: it was taken before
       if (taken.kind === "done") return { claim: "theirs", theirs: taken };
-      if (taken.kind === "running") return { claim: "unclear", failure: inProgress() };
-      // The other one failed and has let go: what we did is what counts.
+      if (taken.kind === "running") return { claim: "unknown", failure: inProgress() };
+      // The other run failed and released its claim: our result counts.
       this.#claim = taken.claim;
       return { claim: "ours" };
     } catch (failure) {
-      return { claim: "unclear", failure };
+      return { claim: "unknown", failure };
     }
   }
 
@@ -244,33 +244,33 @@ class RunAtWork<Result> implements RunParts {
     try {
       await claim.release();
     } catch (error) {
-      // The outcome of the run is what the caller has to hear of; the lease ends by itself.
+      // The caller needs the run's outcome, not this error; the lease runs out by itself.
       claim.abandon();
       this.#run.log.warn("once.release_failed", errorData(error));
     }
   }
 }
 
-/** How far a run has come with its claim. */
+/** Where a run stands with its claim. */
 interface Step {
   readonly claim: ClaimEnd;
-  /** Why it came no further. */
+  /** Why it got no further. */
   readonly failure?: unknown;
   readonly theirs?: Extract<Taken, { kind: "done" }>;
 }
 
-/** An answer that no repeat gets: it says that nothing was done, or it sets cookies. */
-function isRefusal(answer: Answer): boolean {
+/** Whether an answer is never replayed: nothing was done, or it sets cookies. */
+function isRefusal(answer: WriteAnswer): boolean {
   return saysNotDone(answer) || answer.cookies.length > 0;
 }
 
-/** What is kept of an answer. @throws where the transport would not take it. */
-function keptOf(claim: OnceClaim, answer: Answer): Answer {
+/** The part of an answer that is stored and replayed. @throws if it is too large for the transport. */
+function storedAnswer(claim: OnceClaim, answer: WriteAnswer): WriteAnswer {
   claim.assertFits(answer);
   return replayOf(answer, claim.replayedHeaders);
 }
 
-function errorOf(outcome: Outcome<unknown>): unknown {
+function errorOf(outcome: WorkOutcome<unknown>): unknown {
   return "error" in outcome ? outcome.error : undefined;
 }
 

@@ -8,25 +8,25 @@ const commits: readonly CommitEnd[] = ["none", "committed", "unknown"];
 const held: readonly ClaimEnd[] = ["ours", "lost"];
 
 const end = (...facts: Parameters<typeof settlementOf>) => {
-  const { record, given, line } = settlementOf(...facts);
-  return [record, given, line === undefined ? "" : `${line.level} ${line.message}`];
+  const { record, outcome, line } = settlementOf(...facts);
+  return [record, outcome, line === undefined ? "" : `${line.level} ${line.message}`];
 };
 
 describe("a run", () => {
-  test("that has committed gives what it committed, whatever came later, and its record is left", () => {
+  test("that has committed answers with what it committed, whatever came later, and keeps its record", () => {
     for (const kind of kinds)
       for (const work of works)
         for (const claim of ["unclaimed", ...held] as const) {
           const line = failures.includes(work) ? "error threw_after_commit" : "";
-          expect(end(kind, work, "committed", claim), `${kind} ${work} ${claim}`).toEqual(["leave", "committed", line]);
+          expect(end(kind, work, "committed", claim), `${kind} ${work} ${claim}`).toEqual(["keep", "committed", line]);
         }
   });
 
-  test("that nothing claims gives what it came to, where it has not committed", () => {
+  test("without a claim answers with its own outcome, unless it has committed", () => {
     for (const kind of kinds)
       for (const work of works)
         for (const commit of ["none", "unknown"] as const)
-          expect(end(kind, work, commit, "unclaimed"), `${kind} ${work} ${commit}`).toEqual(["leave", "own", ""]);
+          expect(end(kind, work, commit, "unclaimed"), `${kind} ${work} ${commit}`).toEqual(["keep", "own", ""]);
   });
 
   test("that did its work completes its claim", () => {
@@ -37,73 +37,73 @@ describe("a run", () => {
     }
   });
 
-  test("whose claim is completed gives what it came to", () => {
-    for (const kind of kinds) expect(end(kind, "answered", "none", "completed")).toEqual(["leave", "own", ""]);
+  test("whose claim is completed answers with its own outcome", () => {
+    for (const kind of kinds) expect(end(kind, "answered", "none", "completed")).toEqual(["keep", "own", ""]);
   });
 });
 
 describe("a write", () => {
-  test("with a commit of which nobody knows leaves its claim until the lease ends, and says so", () => {
+  test("with a commit of unknown outcome keeps its claim until the lease ends, and logs it", () => {
     for (const work of works)
-      for (const claim of held) expect(end("write", work, "unknown", claim)).toEqual(["leave", "own", "error commit_uncertain"]);
+      for (const claim of held) expect(end("write", work, "unknown", claim)).toEqual(["keep", "own", "error commit_uncertain"]);
   });
 
-  test("that was refused or has failed gives its claim back", () => {
+  test("that was refused or has failed releases its claim", () => {
     for (const claim of held)
       for (const work of ["refused", "stopped"] as const)
         expect(end("write", work, "none", claim)).toEqual(["release", "own", ""]);
     expect(end("write", "threw", "none", "ours")).toEqual(["release", "own", ""]);
   });
 
-  test("whose time was over leaves its claim until the lease ends: nobody knows how far it came", () => {
-    for (const claim of held) expect(end("write", "timed out", "none", claim)).toEqual(["leave", "own", ""]);
+  test("that timed out keeps its claim until the lease ends: how far it got is unknown", () => {
+    for (const claim of held) expect(end("write", "timed out", "none", claim)).toEqual(["keep", "own", ""]);
   });
 
   test("that failed after another took over looks for the other's answer", () => {
-    expect(end("write", "threw", "none", "lost")).toEqual(["take again", "", ""]);
+    expect(end("write", "threw", "none", "lost")).toEqual(["retake", "", ""]);
   });
 
-  test("that another has overtaken gives the other's answer, or its own where there is none", () => {
-    expect(end("write", "answered", "none", "fenced")).toEqual(["take again", "", "warn fenced"]);
+  test("that was fenced answers with the other run's answer, or with its own if there is none", () => {
+    expect(end("write", "answered", "none", "fenced")).toEqual(["retake", "", "warn fenced"]);
     for (const work of ["answered", "threw"] as const) {
-      expect(end("write", work, "none", "theirs")).toEqual(["leave", "theirs", ""]);
-      expect(end("write", work, "none", "unclear")).toEqual(["leave", "own", "warn lost"]);
+      expect(end("write", work, "none", "theirs")).toEqual(["keep", "theirs", ""]);
+      expect(end("write", work, "none", "unknown")).toEqual(["keep", "own", "warn lost"]);
     }
   });
 
   test("whose claim cannot be completed is answered all the same", () => {
-    expect(end("write", "answered", "none", "not noted")).toEqual(["leave", "own", "error completion_failed"]);
+    expect(end("write", "answered", "none", "unrecorded")).toEqual(["keep", "own", "error completion_failed"]);
   });
 });
 
 describe("a message", () => {
-  test("that failed gives its claim back, unless nobody knows whether it is its own or was written", () => {
+  test("that failed releases its claim, unless it is lost or its commit is uncertain", () => {
     for (const work of failures) {
       expect(end("message", work, "none", "ours")).toEqual(["release", "own", ""]);
-      expect(end("message", work, "none", "lost")).toEqual(["leave", "own", ""]);
-      for (const claim of held) expect(end("message", work, "unknown", claim)).toEqual(["leave", "own", ""]);
+      expect(end("message", work, "none", "lost")).toEqual(["keep", "own", ""]);
+      for (const claim of held) expect(end("message", work, "unknown", claim)).toEqual(["keep", "own", ""]);
     }
     expect(end("message", "refused", "none", "ours")).toEqual(["release", "own", ""]);
   });
 
-  test("that another has taken over comes again", () => {
+  test("that was fenced is redelivered", () => {
     for (const commit of ["none", "unknown"] as const)
-      expect(end("message", "answered", commit, "fenced")).toEqual(["leave", "again", "warn fenced"]);
+      expect(end("message", "answered", commit, "fenced")).toEqual(["keep", "redeliver", "warn fenced"]);
   });
 
-  test("whose claim cannot be completed fails, so that it comes again", () => {
+  test("whose claim cannot be completed fails, so that it is redelivered", () => {
     for (const commit of ["none", "unknown"] as const)
-      expect(end("message", "answered", commit, "not noted")).toEqual(["leave", "not noted", ""]);
+      expect(end("message", "answered", commit, "unrecorded")).toEqual(["keep", "unrecorded", ""]);
   });
 });
 
-test("no end of a run is without a row, and none that gives nothing has nothing left to do", () => {
-  const claims: readonly ClaimEnd[] = ["unclaimed", ...held, "completed", "fenced", "not noted", "theirs", "unclear"];
+test("every end of a run has a row, and one without an outcome completes or retakes the claim", () => {
+  const claims: readonly ClaimEnd[] = ["unclaimed", ...held, "completed", "fenced", "unrecorded", "theirs", "unknown"];
   for (const kind of kinds)
     for (const work of works)
       for (const commit of commits)
         for (const claim of claims) {
-          const { record, given } = settlementOf(kind, work, commit, claim);
-          expect(given === "", `${kind} ${work} ${commit} ${claim}`).toBe(record === "complete" || record === "take again");
+          const { record, outcome } = settlementOf(kind, work, commit, claim);
+          expect(outcome === "", `${kind} ${work} ${commit} ${claim}`).toBe(record === "complete" || record === "retake");
         }
 });

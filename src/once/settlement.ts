@@ -1,116 +1,116 @@
-/** What runs: a write has an answer, which its repeats get too; a message comes again until it is done. */
+/** A write has an answer, which its repeats get too; a message is redelivered until it is done. */
 export type RunKind = "write" | "message";
 
-/** What the work came to. */
+/** How the work ended. */
 export type WorkEnd =
-  /** It is done; where it has no answer that can be given, its answer says so. */
+  /** It is done. */
   | "answered"
-  /** Its answer says that nothing was done (from 400 on), or is one that no repeat can get. */
+  /** Its answer says that nothing was done (status 400 or above), or cannot be replayed. */
   | "refused"
   | "threw"
-  /** It threw once everybody who waited for it was gone. */
+  /** It threw after every caller had gone. */
   | "stopped"
-  /** It threw once its time was over: nobody knows how far it came. */
+  /** It threw after its timeout: how far it got is unknown. */
   | "timed out";
 
-/** What its commit came to; "unknown" where nobody knows whether it was written. */
+/** How its commit ended; "unknown" if it may or may not have been written. */
 export type CommitEnd = "none" | "committed" | "unknown";
 
-/** Whose the claim is. */
+/** Who holds the claim. */
 export type ClaimEnd =
-  /** Nothing claims the run. */
+  /** The run has no claim. */
   | "unclaimed"
   | "ours"
-  /** Another owner was seen in our place. */
+  /** Another owner has taken it over. */
   | "lost"
-  /** It was to be completed: it is, it was another's by then, or the store has failed. */
+  /** Completing it worked, found another owner, or failed in the store. */
   | "completed"
   | "fenced"
-  | "not noted"
-  /** It was looked for once more: the other's answer is there, or nobody can say. */
+  | "unrecorded"
+  /** Retaking it found the other run's answer, or failed. */
   | "theirs"
-  | "unclear";
+  | "unknown";
 
-/** What becomes of the record of the claim. */
+/** What is done with the record of the claim. */
 type RecordStep =
-  /** Nothing: it is completed already, another's, or its lease ends by itself. */
-  | "leave"
+  /** Nothing: it is completed, another's, or its lease runs out. */
+  | "keep"
   | "complete"
   | "release"
-  /** It is taken once more, where another has let go of it meanwhile. */
-  | "take again";
+  /** The claim is taken again, or the other run's answer found. */
+  | "retake";
 
-/** What whoever waits for the run gets, where nothing is left to do about the record. */
-type Given =
-  /** What the work came to: its answer or its error. */
+/** What the callers get, once the record is settled. */
+type Outcome =
+  /** The work's own answer or error. */
   | "own"
-  /** The answer that was committed, whatever came later. */
+  /** The committed answer, whatever happened later. */
   | "committed"
-  /** The answer of the other run. */
+  /** The other run's answer. */
   | "theirs"
-  /** The message comes again at once. */
-  | "again"
-  /** An error: what was done could not be noted, and may be done again. */
-  | "not noted"
-  /** Nothing yet. */
+  /** The message is redelivered at once. */
+  | "redeliver"
+  /** An error: the work is done, but could not be recorded and may run again. */
+  | "unrecorded"
+  /** Nothing yet: another row follows. */
   | "";
 
-/** The line that is logged: its level, and how its message ends. */
+/** The line that is logged: its level, and the end of its message. */
 type Line = "" | "error threw_after_commit" | "error commit_uncertain" | "error completion_failed" | "warn fenced" | "warn lost";
 
-/** How a run goes on after its work. */
+/** What follows the work of a run. */
 export interface Settlement {
   readonly record: RecordStep;
-  readonly given: Given;
+  readonly outcome: Outcome;
   readonly line: { readonly level: "warn" | "error"; readonly message: string } | undefined;
 }
 
-type Row = readonly [run: string, work: string, commit: string, claim: string, RecordStep, Given, Line];
+type Row = readonly [run: string, work: string, commit: string, claim: string, RecordStep, Outcome, Line];
 
 const failed = "threw|stopped|timed out";
 const held = "ours|lost";
 
-/** How every run ends: the first row that fits. A cell names what it takes, and `*` everything. */
+/** How every run ends: the first row that matches. A cell lists what it matches; `*` matches everything. */
 const table: readonly Row[] = [
-  // run       work                 commit          claim         record        given        line
-  ["*", failed, "committed", `unclaimed|${held}`, "leave", "committed", "error threw_after_commit"],
-  ["*", "*", "committed", `unclaimed|${held}`, "leave", "committed", ""],
-  ["*", "*", "*", "unclaimed", "leave", "own", ""],
+  // run       work                 commit          claim         record      outcome       line
+  ["*", failed, "committed", `unclaimed|${held}`, "keep", "committed", "error threw_after_commit"],
+  ["*", "*", "committed", `unclaimed|${held}`, "keep", "committed", ""],
+  ["*", "*", "*", "unclaimed", "keep", "own", ""],
 
-  ["write", "*", "unknown", held, "leave", "own", "error commit_uncertain"],
-  ["write", "timed out", "none", held, "leave", "own", ""],
-  ["write", "threw", "none", "lost", "take again", "", ""],
+  ["write", "*", "unknown", held, "keep", "own", "error commit_uncertain"],
+  ["write", "timed out", "none", held, "keep", "own", ""],
+  ["write", "threw", "none", "lost", "retake", "", ""],
   ["write", `refused|${failed}`, "none", held, "release", "own", ""],
-  ["message", failed, "unknown", held, "leave", "own", ""],
-  ["message", failed, "none", "lost", "leave", "own", ""],
+  ["message", failed, "unknown", held, "keep", "own", ""],
+  ["message", failed, "none", "lost", "keep", "own", ""],
   ["message", `refused|${failed}`, "none", "ours", "release", "own", ""],
   ["*", "*", "*", held, "complete", "", ""],
 
-  ["*", "*", "*", "completed", "leave", "own", ""],
-  ["write", "*", "*", "fenced", "take again", "", "warn fenced"],
-  ["message", "*", "*", "fenced", "leave", "again", "warn fenced"],
-  ["write", "*", "*", "not noted", "leave", "own", "error completion_failed"],
-  ["message", "*", "*", "not noted", "leave", "not noted", ""],
+  ["*", "*", "*", "completed", "keep", "own", ""],
+  ["write", "*", "*", "fenced", "retake", "", "warn fenced"],
+  ["message", "*", "*", "fenced", "keep", "redeliver", "warn fenced"],
+  ["write", "*", "*", "unrecorded", "keep", "own", "error completion_failed"],
+  ["message", "*", "*", "unrecorded", "keep", "unrecorded", ""],
 
-  ["*", "*", "*", "theirs", "leave", "theirs", ""],
-  ["*", "*", "*", "unclear", "leave", "own", "warn lost"],
+  ["*", "*", "*", "theirs", "keep", "theirs", ""],
+  ["*", "*", "*", "unknown", "keep", "own", "warn lost"],
 ];
 
-const rows = table.map(([run, work, commit, claim, record, given, line]) => {
+const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
   const [level, message] = line.split(" ") as ["warn" | "error", string]; // safe: as every `Line` that is one
-  const settlement: Settlement = { record, given, line: line === "" ? undefined : { level, message } };
+  const settlement: Settlement = { record, outcome, line: line === "" ? undefined : { level, message } };
   return { cells: [run, work, commit, claim].map((cell) => (cell === "*" ? undefined : cell.split("|"))), settlement };
 });
-/** By what was looked for before: each run looks twice, and there are few that differ. */
+/** The rows that were found before: each run looks twice, and few differ. */
 const found = new Map<string, Settlement>();
 
-/** What becomes of a run, by what it is, what it did, and whose its claim is. */
+/** Looks up how a run ends. */
 export function settlementOf(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
   const facts = `${run} ${work} ${commit} ${claim}`;
   const known = found.get(facts);
   if (known !== undefined) return known;
   const values = [run, work, commit, claim];
-  // Safe: of each claim a row takes whatever else there is.
+  // Safe: for every claim there is a row that matches all the rest.
   const row = rows.find(({ cells }) => cells.every((cell, index) => cell?.includes(values[index] as string) ?? true));
   const { settlement } = row as (typeof rows)[number];
   found.set(facts, settlement);

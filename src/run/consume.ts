@@ -6,7 +6,7 @@ import { checkPayload } from "../events/check-payload.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import type { User } from "../identity/user.ts";
-import type { Answer } from "../once/answer.ts";
+import type { WriteAnswer } from "../once/answer.ts";
 import { skewMs } from "../once/claim.ts";
 import { claimKey, keyText } from "../once/claim-key.ts";
 import type { ClaimKey } from "../once/claim-store.ts";
@@ -131,7 +131,7 @@ function rank(outcome: Consumed): number {
 }
 
 /** What an answer is of which nobody asks for more than that it is there. */
-const done: Answer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
+const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /** Runs a unit in its scope. In one process a duplicate waits for the first, and is then skipped. */
 async function consumeOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promise<Consumed> {
@@ -181,8 +181,8 @@ async function claimed(scope: RequestScope, adapters: Adapters, unit: Unit): Pro
         log.debug(`${what}.handed_back`, { afterMs });
         return { kind: "handed-back", afterMs };
       }
-      // Another has taken over while it ran: whether that one came to its end shows the next time.
-      case "again":
+      // Another run has taken over: the redelivery shows whether that one was done.
+      case "redeliver":
         return { kind: "handed-back", afterMs: 0 };
       default:
         log.info(`${what}.processed`, { durationMs: Math.max(0, clock.now() - startMs) });

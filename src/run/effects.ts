@@ -8,10 +8,10 @@ import { envelopeText, eventPayload } from "../events/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-message.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
-import { type Answer, saysNotDone } from "../once/answer.ts";
+import { saysNotDone, type WriteAnswer } from "../once/answer.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import { derivedId } from "../once/derived-id.ts";
-import type { RunParts } from "../once/run.ts";
+import type { RunParts } from "../once/once-run.ts";
 import { createRunCommit } from "../once/run-commit.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Runs } from "./runs.ts";
@@ -23,9 +23,9 @@ export interface Effects {
   enqueue(name: string, payload: unknown): Promise<void>;
   deliver: DeliveryAccessor["send"];
   /** Commits items together with the events so far, and dispatches these. */
-  commit(items: readonly TransactionItem[], answer: Answer): Promise<void>;
+  commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
   /** Commits the events of a run that came to its end without a commit. `answer` is asked for only where there are any. */
-  settle(answer: () => Answer): Promise<void>;
+  settle(answer: () => WriteAnswer): Promise<void>;
 }
 
 /** How long an answer waits for its events to be dispatched, in milliseconds; they arrive all the same. */
@@ -111,11 +111,11 @@ class RunEffects implements Effects {
     this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
   }
 
-  commit(items: readonly TransactionItem[], answer: Answer): Promise<void> {
+  commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
     return this.#commit(this.#run.commit, items, answer);
   }
 
-  async settle(answer: () => Answer): Promise<void> {
+  async settle(answer: () => WriteAnswer): Promise<void> {
     if (this.#held === undefined || this.#hasCommitted) return;
     const given = answer();
     if (saysNotDone(given)) return;
@@ -123,7 +123,7 @@ class RunEffects implements Effects {
     await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, [], given);
   }
 
-  async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: Answer): Promise<void> {
+  async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
     const rows = this.#held ?? [];
     const own = rows.length === 0 ? [] : rows.map((row) => this.#adapters.outbox.item(row));
     await commit(items, answer, own);
@@ -135,7 +135,7 @@ class RunEffects implements Effects {
   readonly #unclaimedCommit: RunParts["commit"] = (...given) => {
     const { clock } = this.#scope.runtime;
     const { pause } = this.#runs.once;
-    const parts = { claim: undefined, cipher: undefined, kept: (answer: Answer) => answer, signal: undefined };
+    const parts = { claim: undefined, cipher: undefined, toStored: (answer: WriteAnswer) => answer, signal: undefined };
     return createRunCommit({ store: this.#adapters.claims, clock, pause, ...parts }).commit(...given);
   };
 

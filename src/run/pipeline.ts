@@ -55,12 +55,12 @@ function asItIs(response: HttpResponse): HttpResponse {
  *
  * @param shape - makes the host's own answer of a response
  */
-export async function answer<Answer>(
+export async function answer<HostResponse>(
   scope: RequestScope,
   request: HttpRequest,
   routes: RouteTable<HandlerDeclaration>,
-  shape: (response: HttpResponse) => Answer | Promise<Answer>,
-): Promise<Answer> {
+  shape: (response: HttpResponse) => HostResponse | Promise<HostResponse>,
+): Promise<HostResponse> {
   const refusal = request.refusal ?? refusalOfHeaders(request.headers);
   if (refusal !== undefined) return refuse(scope, request, refusal);
   const { runtime } = scope;

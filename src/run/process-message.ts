@@ -16,7 +16,7 @@ export type Processed =
   /** It was handed back, and comes again after so long. */
   | { readonly kind: "later"; readonly afterMs: number }
   /** It lies in the dead-letter queue, and one line says why. */
-  | { readonly kind: "buried" };
+  | { readonly kind: "dead-lettered" };
 
 /** Does what a message asks for, and says what becomes of the message. Never throws. */
 export async function processMessage(
@@ -52,19 +52,19 @@ async function consume(
   }
 }
 
-/** What failed comes again after a while, longer each time; what has come too often, or can never be done, is buried. */
+/** Retries a failed message, later each time. After too many attempts, or a permanent error, it goes to the dead-letter queue. */
 async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage, error: unknown): Promise<Processed> {
   const { message: reason } = describeError(error, { requestId: "", environment: runtime.environment }).log.data;
   const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason };
   try {
     const most = await queue.maxReceives();
     const isLast = most !== undefined && message.receives >= most;
-    if ((isLast || isPermanent(error)) && (await queue.bury(message))) {
+    if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
       runtime.log.error("queue.dead_lettered", { ...facts, ...idsOf(message.body) });
-      return { kind: "buried" };
+      return { kind: "dead-lettered" };
     }
   } catch (failure) {
-    runtime.log.error("queue.bury_failed", { ...facts, failure: String(failure) });
+    runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
   }
   // Safe: the index is one of the list.
   const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
@@ -80,7 +80,7 @@ async function handBack(
   afterMs: number,
 ): Promise<Processed> {
   try {
-    await queue.hide(receipt, afterMs);
+    await queue.changeVisibility(receipt, afterMs);
   } catch (error) {
     runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
   }

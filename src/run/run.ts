@@ -1,7 +1,7 @@
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Cause } from "../events/cause.ts";
-import type { Answer } from "../once/answer.ts";
-import type { Ended, Run, RunParts } from "../once/run.ts";
+import type { WriteAnswer } from "../once/answer.ts";
+import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { createEffects } from "./effects.ts";
@@ -15,7 +15,7 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "what" | "answ
   /** Runs the handler. */
   handle(ctx: PipelineContext): Result | Promise<Result>;
   /** The answer that is committed with what a handler gives `ctx.commit`. @throws where none can be made of it. */
-  committedAnswer(result: unknown): Answer | Promise<Answer>;
+  committedAnswer(result: unknown): WriteAnswer | Promise<WriteAnswer>;
 }
 
 /**
@@ -24,7 +24,7 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "what" | "answ
  *
  * @throws as `runOnce`.
  */
-export async function run<Result>(scope: RequestScope, adapters: Adapters, work: Work<Result>): Promise<Ended<Result>> {
+export async function run<Result>(scope: RequestScope, adapters: Adapters, work: Work<Result>): Promise<RunOutcome<Result>> {
   const { runtime, log, signal } = scope;
   const { claim, what, answerOf } = work;
   const runs = runtime.openedRuns ?? (await runtime.runs());

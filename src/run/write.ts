@@ -5,11 +5,11 @@ import type { Cause } from "../events/cause.ts";
 import { errorResponse } from "../http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { toResponse } from "../http/response.ts";
-import type { Answer } from "../once/answer.ts";
+import type { WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { claimKey, type WriteId, writeIdOf } from "../once/claim-key.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
-import type { Ended, OnceClaim } from "../once/run.ts";
+import type { OnceClaim, RunOutcome } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { checkOutput } from "./check-output.ts";
 import { run } from "./run.ts";
@@ -35,12 +35,12 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const { environment } = runtime;
   // Safe: a write's body is never a stream.
   const answerOf = (result: unknown) =>
-    toResponse(result, { kind: "write", head, development: environment === "development" }) as Answer;
+    toResponse(result, { kind: "write", head, development: environment === "development" }) as WriteAnswer;
   const checked = (result: unknown) =>
     declaration.output === undefined ? result : checkOutput(declaration, result, environment);
-  let made: Answer | undefined;
+  let made: WriteAnswer | undefined;
   /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
-  const doneAnswer = (result: unknown): Answer => {
+  const doneAnswer = (result: unknown): WriteAnswer => {
     if (made !== undefined) return made;
     try {
       made = answerOf(result);
@@ -48,7 +48,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
       const facts = { requestId, environment, accept: request.headers["accept"], head };
       const { response, log } = errorResponse(error, facts);
       scope.log[log.level]("request.failed", log.data);
-      made = { ...(response as Answer), isDone: true };
+      made = { ...(response as WriteAnswer), isDone: true };
     }
     return made;
   };
@@ -114,9 +114,9 @@ export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wante
 }
 
 /** The response of a write that came to its end; one of before says so. */
-export function responseOf(ended: Ended<unknown>): HttpResponse {
+export function responseOf(ended: RunOutcome<unknown>): HttpResponse {
   // Safe: of a write that is claimed, or has committed, there is an answer.
-  const { status, headers, cookies, body } = (ended as { readonly answer: Answer }).answer;
+  const { status, headers, cookies, body } = (ended as { readonly answer: WriteAnswer }).answer;
   if (ended.kind !== "replayed") return { status, headers: { ...headers }, cookies, body };
   const length = body === undefined ? {} : { "content-length": String(Buffer.byteLength(body)) };
   return { status, headers: { ...headers, ...length, "idempotent-replayed": "true" }, cookies: [], body };

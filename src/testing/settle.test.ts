@@ -92,7 +92,7 @@ test(
 );
 
 test(
-  "What is buried is an error that names it, once",
+  "What is dead-lettered is an error that names it, once",
   () =>
     withApp(async (app) => {
       broken.set("a", 99);

@@ -34,7 +34,7 @@ export async function settle(
   const { registry } = runtime.server;
   if (!usesMessages(registry)) return;
   const { events, jobs } = await adapters.messaging();
-  const buried: string[] = [];
+  const deadLettered: string[] = [];
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
@@ -48,12 +48,12 @@ export async function settle(
       const { group = message.id } = message;
       const afterMs = behind.get(group);
       if (afterMs !== undefined) {
-        await queue.hide(message.receipt, afterMs);
+        await queue.changeVisibility(message.receipt, afterMs);
         continue;
       }
       const outcome = await processMessage(runtime, adapters, queue, message);
       if (outcome.kind === "done") await queue.remove(message.receipt);
-      if (outcome.kind === "buried") buried.push(shown(message));
+      if (outcome.kind === "dead-lettered") deadLettered.push(shown(message));
       stuck.delete(message.id);
       if (outcome.kind === "later") {
         behind.set(group, outcome.afterMs);
@@ -84,7 +84,7 @@ export async function settle(
     await sleep(waitMs);
   }
   if (refused > 0) throw new Error(`app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`);
-  if (buried.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${buried.join("; ")}`);
+  if (deadLettered.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${deadLettered.join("; ")}`);
 }
 
 /** Consumes an event or runs a job once more, as if its message had come again. */

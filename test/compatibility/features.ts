@@ -23,7 +23,7 @@ export const keyRings = ring();
 /** How a server differs from the others of its version. */
 export interface Variant {
   readonly keyRing: keyof typeof keyRings;
-  /** How long a repeat waits for its twin, in milliseconds. */
+  /** How long a repeat waits for the duplicate in flight, in milliseconds. */
   readonly waitMs: number;
   /** Of this version: the earlier ones know no proofs. */
   readonly proof?: MessageProof;

@@ -12,7 +12,7 @@ export interface Party {
   readonly host: Host;
   /** The same with the key ring of before the rotation. */
   readonly earlier: Host;
-  /** The same, which waits only a moment for a twin. */
+  /** The same, which waits only a moment for a duplicate. */
   readonly hasty: Host;
   /** The same, which seals secrets for the versions of their rows. */
   binding(): Host;

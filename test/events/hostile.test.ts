@@ -308,7 +308,7 @@ describe("what no producer of keelson's would send", () => {
   }
 
   test.each(forgeries)(
-    "$what in the queue of $queue is buried with one line that says why, and what came with it is done",
+    "$what in the queue of $queue is dead-lettered with one line that says why, and what came with it is done",
     async ({ queue, body, reason, receives = 1 }) => {
       const good = crypto.randomUUID();
       const make = queue === "events" ? event : job;
@@ -386,7 +386,7 @@ describe("what no producer of keelson's would send", () => {
         }),
     ],
     ["an error without a text", () => Object.assign(new Error("x"), { message: 7 })],
-  ])("a consumer that throws %s is tried again, and buried with one line in the end", async (_, thrown) => {
+  ])("a consumer that throws %s is tried again, and dead-lettered with one line in the end", async (_, thrown) => {
     const name = crypto.randomUUID();
     behaviours.set(name, () => {
       throw thrown();
@@ -409,13 +409,15 @@ describe("what no producer of keelson's would send", () => {
     await deadLetters("events");
   });
 
-  test("what cannot be buried comes again, and is buried then", async () => {
+  test("what cannot be dead-lettered comes again, and is dead-lettered then", async () => {
     // The consumed message sends nothing itself: the next message that is sent is the dead letter.
     app.faults.before("SendMessage", 1).fail("ServiceUnavailable");
     await send("events", "{");
     await expect(app.settled()).rejects.toThrow("in the dead-letter queue: {");
     expect(await deadLetters("events")).toEqual(["{"]);
-    expect(lines("queue.bury_failed")).toMatchObject([{ failure: expect.stringContaining("ServiceUnavailable"), receives: 1 }]);
+    expect(lines("queue.dead_letter_failed")).toMatchObject([
+      { failure: expect.stringContaining("ServiceUnavailable"), receives: 1 },
+    ]);
     expect(lines("queue.dead_lettered")).toMatchObject([{ receives: 2 }]);
   });
 
@@ -633,7 +635,7 @@ describe("a store that fails in the middle", () => {
     await send("events", event("unnoted"));
     await app.settled();
     expect(ranOf("unnoted")).toHaveLength(2);
-    expect(lines("event.failed")).toMatchObject([{ message: "what was done could not be noted; it may be done again" }]);
+    expect(lines("event.failed")).toMatchObject([{ message: "the work is done, but could not be recorded; it may run again" }]);
     expect(lines("event.handed_back").length).toBeGreaterThanOrEqual(1);
   });
 

@@ -145,9 +145,9 @@ test("each write seals for the version that it makes: a set after a reset, one t
   expect([await use(app), (await stored())["version"]]).toEqual(["three", 3]);
   await undoConfig(ctx, token); // to the reset before
   expect(await use(app)).toBe("nobody's");
-  const twins = [await app.ctx(ann), await app.ctx(ann), await app.ctx(ann)];
-  await Promise.all(twins.map((twin, index) => setConfig(twin, token, `twin ${index}`)));
-  expect(await use(app)).toMatch(/^twin \d$/);
+  const writers = [await app.ctx(ann), await app.ctx(ann), await app.ctx(ann)];
+  await Promise.all(writers.map((writer, index) => setConfig(writer, token, `writer ${index}`)));
+  expect(await use(app)).toMatch(/^writer \d$/);
   expect((await stored())["version"]).toBe(7);
 });
 

@@ -73,7 +73,7 @@ test("Two instances are replaced in turn under load: nothing is lost, and each w
   await load.stop();
   balancer.stop();
   const { sent, got, lost, refused, again } = load.tally;
-  // A twin that waits is sent away by an instance that drains (409, Retry-After), and comes again.
+  // A draining instance refuses a duplicate that waits (409, Retry-After); the client retries it.
   expect({ got: got + again, lost, refused }).toEqual({ got: sent, lost: {}, refused: 0 });
   expect(got).toBeGreaterThan(500);
   const [reader] = started.slice(-1) as [StartedProcess]; // safe: four were started

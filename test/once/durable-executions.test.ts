@@ -192,7 +192,7 @@ test("a first invocation that died is gone on with by its execution's next one, 
   expect(await inProcess(async () => "done").call(event, durableContext("a", "ExecutionMode"))).toBe("done");
 });
 
-test("twins within one invocation are twins, whatever their execution", async () => {
+test("calls within one invocation are concurrent duplicates, whatever their execution", async () => {
   const layer = newLayer(60_000);
   const gate = Promise.withResolvers<string>();
   let charges = 0;
@@ -205,10 +205,10 @@ test("twins within one invocation are twins, whatever their execution", async ()
   );
   const { call } = inProcess(
     async (event) => {
-      const twins = Promise.all([charge({ ...event }), charge({ ...event })]);
+      const duplicates = Promise.all([charge({ ...event }), charge({ ...event })]);
       await vi.waitFor(() => expect(charges).toBe(1));
       gate.resolve("charged");
-      return twins;
+      return duplicates;
     },
     { layer },
   );

@@ -155,7 +155,7 @@ describe("a result that cannot come back is an error that names it, and the func
     const { first, again, runs } = await callTwice(claimLayer(), result);
     expect(runs).toBe(1);
     expect(first).toMatchObject({ message: expect.stringContaining(problem) });
-    expect(first).toMatchObject({ message: expect.stringContaining("the function has run, and its result could not be kept") });
+    expect(first).toMatchObject({ message: expect.stringContaining("the function has run, and its result could not be stored") });
     expect(again).toEqual(first);
   });
 

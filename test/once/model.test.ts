@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Logger } from "../../src/log/logger.ts";
-import type { Answer } from "../../src/once/answer.ts";
+import type { WriteAnswer } from "../../src/once/answer.ts";
 import { claimKey } from "../../src/once/claim-key.ts";
 import { createOnce } from "../../src/once/once.ts";
-import type { OnceClaim, RunParts } from "../../src/once/run.ts";
+import type { OnceClaim, RunParts } from "../../src/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const runs = 2_000;
@@ -59,7 +59,7 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
       const settled = requests.map(async ({ process: n, deed }, request) => {
         const { process, once } = processes[n] as (typeof processes)[number]; // safe: there are three
         const work = async ({ commit }: RunParts) => {
-          const answer: Answer = { status: 200, headers: {}, cookies: [], body: `${request} ${world.nowMs}` };
+          const answer: WriteAnswer = { status: 200, headers: {}, cookies: [], body: `${request} ${world.nowMs}` };
           if (deed === "throws") throw new Error("the handler failed");
           if (deed === "stands still") await turn("handler");
           if (deed.startsWith("commits") || deed === "stands still") await commit([{ Put: { request } }], answer);
@@ -69,7 +69,7 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
         const outcome = once.run({ claim: write, what: "once", log, signal: undefined, work, answerOf: (given) => given });
         const ended = await Promise.race([
           outcome.then(
-            (ended) => String((ended as { readonly answer: Answer }).answer.body), // safe: a write that did not fail has one
+            (ended) => String((ended as { readonly answer: WriteAnswer }).answer.body), // safe: a write that did not fail has one
             (error: Error) => error,
           ),
           dead(process),

@@ -2,16 +2,22 @@ import { expect, test } from "vitest";
 import { CommitConditionError } from "../../src/errors/commit-condition-error.ts";
 import { FrameworkError } from "../../src/errors/errors.ts";
 import type { Logger } from "../../src/log/logger.ts";
-import type { Answer } from "../../src/once/answer.ts";
+import type { WriteAnswer } from "../../src/once/answer.ts";
 import { type ClaimRecord, completedClaim, takenClaim } from "../../src/once/claim.ts";
 import { claimKey, keyText } from "../../src/once/claim-key.ts";
 import { createOnce } from "../../src/once/once.ts";
-import type { Ended, OnceClaim, RunParts } from "../../src/once/run.ts";
+import type { OnceClaim, RunOutcome, RunParts } from "../../src/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const key = claimKey(["test"], "r1");
 const text = keyText(key);
-const answer = (body: string, more: Partial<Answer> = {}): Answer => ({ status: 200, headers: {}, cookies: [], body, ...more });
+const answer = (body: string, more: Partial<WriteAnswer> = {}): WriteAnswer => ({
+  status: 200,
+  headers: {},
+  cookies: [],
+  body,
+  ...more,
+});
 
 /** Processes over one store; `fate` decides what becomes of each call, by its name. */
 function start({
@@ -62,11 +68,11 @@ function start({
 }
 
 /** The work of a write. */
-type Work = (run: RunParts) => Promise<Answer>;
+type Work = (run: RunParts) => Promise<WriteAnswer>;
 
 /** The answer of a write that came to its end, and whether it is one of before. */
-function answered(ended: Ended<Answer>): { answer: Answer; isReplay: boolean } {
-  const { answer } = ended as { readonly answer: Answer }; // safe: a write that did not fail has one
+function answered(ended: RunOutcome<WriteAnswer>): { answer: WriteAnswer; isReplay: boolean } {
+  const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
   return { answer, isReplay: ended.kind === "replayed" };
 }
 
@@ -78,7 +84,7 @@ function gate() {
   });
   return { open, opened };
 }
-async function after(gate: Promise<void>, give: () => Answer | Promise<never>): Promise<Answer> {
+async function after(gate: Promise<void>, give: () => WriteAnswer | Promise<never>): Promise<WriteAnswer> {
   await gate;
   return give();
 }
@@ -107,7 +113,7 @@ test("a repeat gets the answer of before: from memory without a call, from anoth
   expect(calls.length).toBe(3);
 });
 
-test("the same key with other work is refused: from memory, beside a twin, from the store, while it runs elsewhere", async () => {
+test("the same key with other work is refused: from memory, beside a duplicate, from the store, while it runs elsewhere", async () => {
   const { process, run } = start();
   const [a, b] = [process("a"), process("b")];
   const { open, opened } = gate();
@@ -121,7 +127,7 @@ test("the same key with other work is refused: from memory, beside a twin, from 
     expect(await settled(run(at, async () => answer("x"), { fingerprint: "g" }))).toBe("idempotency_key_reused");
 });
 
-test("a twin elsewhere is waited for as long as one waits, and not at all while the process drains", async () => {
+test("a duplicate in another process is waited for up to waitMs, and not at all while the process drains", async () => {
   const { process, run, calls, messages } = start();
   const [a, b, c] = [process("a"), process("b"), process("c")];
   const { open, opened } = gate();
@@ -138,7 +144,7 @@ test("a twin elsewhere is waited for as long as one waits, and not at all while 
 });
 
 test.each([false, true])(
-  "a twin elsewhere that is waited for gives its answer; one that failed (%s) lets the next one work",
+  "a duplicate in another process gives its answer once it is done; one that failed (%s) lets the next one run",
   async (fails) => {
     const { open, opened } = gate();
     const fate = (call: string): Fate => {
@@ -160,7 +166,7 @@ test.each([false, true])(
   },
 );
 
-test("twins of one process share a run and its error, each within its own time", async () => {
+test("concurrent duplicates in one process share a run and its error, each within its own time", async () => {
   const slow = start({ waitMs: 20 });
   const [busy, end] = [slow.process("a"), gate()];
   const endless = slow.run(busy, () => after(end.opened, () => answer("one")));
@@ -172,7 +178,7 @@ test("twins of one process share a run and its error, each within its own time",
   const a = process("a");
   const { open, opened } = gate();
   const leader = run(a, () => after(opened, () => answer("one", { headers: { "x-anew": "n" } })));
-  const twin = run(a, async () => answer("two"));
+  const duplicate = run(a, async () => answer("two"));
   const gone = new AbortController();
   const leaving = run(a, async () => answer("two"), {}, gone.signal);
   gone.abort(new Error("gone"));
@@ -181,7 +187,7 @@ test("twins of one process share a run and its error, each within its own time",
   expect(await settled(already)).toBe("never here");
   open();
   expect(await leader).toMatchObject({ isReplay: false });
-  expect(await twin).toEqual({ answer: answer("one"), isReplay: true });
+  expect(await duplicate).toEqual({ answer: answer("one"), isReplay: true });
   expect(messages()).toContain("once.shared");
   expect(calls).toEqual(["take", "complete"]);
 
@@ -192,7 +198,7 @@ test("twins of one process share a run and its error, each within its own time",
   expect([await settled(one as Promise<unknown>), await settled(two as Promise<unknown>)]).toEqual(["both", "both"]);
 });
 
-test("while the process drains no twin is waited for", async () => {
+test("while the process drains no duplicate is waited for", async () => {
   const { process, run } = start();
   const a = process("a");
   const { open, opened } = gate();
@@ -231,7 +237,7 @@ test("one caller's leaving stops no run that another waits for; when all are gon
   expect((await third).answer.body).toBe("anew");
 });
 
-test("a twin whose run is given up by all others while it joins works anew", async () => {
+test("a duplicate that joins a run which all others have given up runs anew", async () => {
   const { process, run, calls } = start({ waitMs: 60_000 });
   const a = process("a");
   const leaving = new AbortController();
@@ -246,10 +252,10 @@ test("a twin whose run is given up by all others while it joins works anew", asy
   );
   await expect.poll(() => calls).toContain("take");
   leaving.abort(new Error("gone"));
-  const twin = run(a, async () => answer("anew"));
+  const duplicate = run(a, async () => answer("anew"));
   open();
   expect(await leader).toBe("gone");
-  expect((await twin).answer.body).toBe("anew");
+  expect((await duplicate).answer.body).toBe("anew");
 });
 
 test("an answer with cookies is given, and not kept, nor shared", async () => {

@@ -73,7 +73,7 @@ const lasting = (ms: number) => ({ getRemainingTimeInMillis: () => ms }) as Cont
 const outcomeOf = (work: Promise<unknown>): Promise<unknown> => work.catch((error: Error) => error.name);
 const named = (name: string, message = name) => Object.assign(new Error(message), { name });
 
-/** Calls until no twin is in the way: a lease is over 2 s after its end, for the clocks. */
+/** Calls until no duplicate is in the way: a lease is over 2 s after its end, for the clocks. */
 async function afterTheLease(call: () => Promise<unknown>): Promise<unknown> {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const outcome = await outcomeOf(call());
@@ -123,7 +123,7 @@ test("W2: a run that comes to its end after its lease does not replace the answe
   );
 }, 30_000);
 
-test("W3: under Middy a refused duplicate does not take away the claim of its running twin", async () => {
+test("W3: under Middy a refused duplicate does not take away the claim of the call in flight", async () => {
   await both(
     async (kind) => {
       const gate = Promise.withResolvers<string>();
@@ -243,7 +243,7 @@ test("W6: a claim whose answer was lost is its own", async () => {
   );
 });
 
-test("W7: a duplicate notices that the lease of its twin is over, and takes over", async () => {
+test("W7: a duplicate notices that the lease of the first call is over, and takes over", async () => {
   vi.spyOn(console, "warn").mockImplementation(() => undefined);
   const over = { idempotencyKey: "k", expiryTimestamp: 2 ** 40, inProgressExpiryTimestamp: Date.now() - 3_600_000 };
   class Finding extends DynamoDBPersistenceLayer {

@@ -52,10 +52,10 @@ async function send({ port }: StartedProcess, method: string, name: string) {
 const began = ({ logs }: StartedProcess, name: string) =>
   expect.poll(() => logs.some((line) => line["msg"] === "effect.began" && line["name"] === name), { timeout: 30_000 }).toBe(true);
 
-test("25 twins in each of two processes: one effect, and fifty equal answers", async () => {
+test("25 concurrent duplicates in each of two processes: one effect, and fifty equal answers", async () => {
   const [first, second] = [await start(), await start()];
   for (let round = 0; round < 5; round += 1) {
-    const name = `twins-${round}`;
+    const name = `duplicates-${round}`;
     const answers = await Promise.all(
       Array.from({ length: 25 }, () => [send(first, "POST", name), send(second, "POST", name)]).flat(),
     );
@@ -67,28 +67,28 @@ test("25 twins in each of two processes: one effect, and fifty equal answers", a
 }, 120_000);
 
 describe.concurrent("after the lease, 30 s and 2 s for clocks,", () => {
-  test("the twin of a process that was killed in mid-handler takes over", async () => {
-    const [doomed, twin] = [await start(600_000), await start()];
+  test("the duplicate of a call takes over when its process is killed in mid-handler", async () => {
+    const [doomed, other] = [await start(600_000), await start()];
     const lost = send(doomed, "POST", "killed").catch(() => "no answer");
     await began(doomed, "killed");
-    const answer = send(twin, "POST", "killed");
+    const answer = send(other, "POST", "killed");
     signalGroup(doomed, "SIGKILL");
     await doomed.exited;
     expect(await lost).toBe("no answer");
-    expect(await answer).toMatchObject({ status: 200, body: { by: twin.child.pid }, replayed: false });
-    expect((await send(twin, "GET", "killed")).body).toEqual({ amount: 1 });
+    expect(await answer).toMatchObject({ status: 200, body: { by: other.child.pid }, replayed: false });
+    expect((await send(other, "GET", "killed")).body).toEqual({ amount: 1 });
   }, 120_000);
 
-  test("a process that stood still cannot commit what its twin has committed, and its caller gets the twin's answer", async () => {
-    const [frozen, twin] = [await start(3_000), await start()];
+  test("a process that stood still cannot commit what a duplicate has committed, and its caller gets the duplicate's answer", async () => {
+    const [frozen, other] = [await start(3_000), await start()];
     const late = send(frozen, "POST", "frozen");
     await began(frozen, "frozen");
     process.kill(frozen.child.pid as number, "SIGSTOP");
-    const answer = await send(twin, "POST", "frozen");
-    expect(answer).toMatchObject({ status: 200, body: { by: twin.child.pid }, replayed: false });
+    const answer = await send(other, "POST", "frozen");
+    expect(answer).toMatchObject({ status: 200, body: { by: other.child.pid }, replayed: false });
     process.kill(frozen.child.pid as number, "SIGCONT");
-    expect(await late).toMatchObject({ status: 200, body: { by: twin.child.pid }, replayed: true });
-    expect((await send(twin, "GET", "frozen")).body).toEqual({ amount: 1 });
+    expect(await late).toMatchObject({ status: 200, body: { by: other.child.pid }, replayed: true });
+    expect((await send(other, "GET", "frozen")).body).toEqual({ amount: 1 });
     expect((await send(frozen, "POST", "frozen")).body).toEqual(answer.body);
   }, 120_000);
 });

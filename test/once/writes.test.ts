@@ -142,17 +142,17 @@ test("what failed is done again", async () => {
   expect((await send(ann, "/orders", { item: "pen" }, { "x-request-id": "r1" })).body["id"]).toBe(2);
 });
 
-test("fifty twins at once share a run and two calls", async () => {
+test("fifty concurrent duplicates share a run and two calls", async () => {
   const ann = newCaller();
   const before = { ...app.calls };
   let release = () => {};
   held = new Promise((resolve) => {
     release = resolve;
   });
-  const twins = Array.from({ length: 50 }, () => send(ann, "/notes", { text: "a" }, { "x-request-id": "r2" }));
+  const duplicates = Array.from({ length: 50 }, () => send(ann, "/notes", { text: "a" }, { "x-request-id": "r2" }));
   await expect.poll(() => runs).toBe(1);
   release();
-  const answers = await Promise.all(twins);
+  const answers = await Promise.all(duplicates);
   expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
   expect(runs).toBe(1);
   expect((app.calls["PutItem"] ?? 0) - (before["PutItem"] ?? 0)).toBe(2);

@@ -71,8 +71,8 @@ export function isUsable(page: Page, nowMs: number): boolean {
   return page.askedMs !== undefined && nowMs >= page.askedMs && nowMs < page.staleMs;
 }
 
-/** An answer, with one row for each of the page's keys. */
-export interface Answer {
+/** What a flight has read: one row for each of the page's keys. */
+export interface LandedRows {
   readonly rows: readonly (ConfigRow | undefined)[];
   readonly flight: object;
   readonly askedMs: number;
@@ -81,8 +81,8 @@ export interface Answer {
   readonly random: number;
 }
 
-/** Takes in an answer, unless its flight is no longer the page's. */
-export function land(page: Page, { rows, flight, askedMs, nowMs, random }: Answer, { ttlMs, maxStaleMs }: Ages): void {
+/** Takes in the rows, unless its flight is no longer the page's. */
+export function land(page: Page, { rows, flight, askedMs, nowMs, random }: LandedRows, { ttlMs, maxStaleMs }: Ages): void {
   if (page.flight !== flight) return;
   for (const [index, key] of page.keys.entries()) {
     const row = rows[index];

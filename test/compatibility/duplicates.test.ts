@@ -10,7 +10,7 @@ import { currentVersion, versionPairs } from "./version.ts";
 
 const current = await currentVersion();
 const session = useSession(current);
-/** Calls of AWS so far: one of the twins works, so these are of the one that waits. */
+/** Calls of AWS so far: one of the duplicates runs, so these are the calls of the one that waits. */
 let calls = 0;
 const count = () => {
   calls += 1;
@@ -18,7 +18,11 @@ const count = () => {
 beforeAll(() => subscribe("http.client.request.start", count));
 afterAll(() => void unsubscribe("http.client.request.start", count));
 
-const write = ({ ann }: Party, body: object = {}): HostRequest => ({ as: ann, body, headers: { "idempotency-key": "twins" } });
+const write = ({ ann }: Party, body: object = {}): HostRequest => ({
+  as: ann,
+  body,
+  headers: { "idempotency-key": "duplicates" },
+});
 
 describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
   const meet = (name: string) => [session().party(first, name, pair), session().party(second, name, pair)] as const;
@@ -31,12 +35,12 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     return { answer }; // as it is: it is waited for later
   };
 
-  test("the twin of a write in flight waits, and gets its answer", async () => {
-    const [one, twin] = meet("twins");
+  test("the duplicate of a write in flight waits, and gets its answer", async () => {
+    const [one, duplicate] = meet("duplicates");
     const { answer } = await begin(one, write(one));
-    const other = await twin.host.send(`/commits/${one.name}`, write(one, { other: "input" }));
+    const other = await duplicate.host.send(`/commits/${one.name}`, write(one, { other: "input" }));
     calls = 0;
-    const repeat = twin.host.send(`/commits/${one.name}`, write(one));
+    const repeat = duplicate.host.send(`/commits/${one.name}`, write(one));
     await expect.poll(() => calls, patience).toBeGreaterThan(2);
     one.world.release(one.name);
     expect(await repeat).toMatchObject({ status: 200, body: (await answer).body, headers: { "idempotent-replayed": "true" } });
@@ -45,13 +49,13 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     expect(await one.store.effect(one.ann.tenantId, "commit", one.name)).toBe(1);
   });
 
-  test("who has lost a lease commits nothing, and answers what its twin has committed", async () => {
-    const [late, twin] = meet("late");
+  test("a run that lost its lease commits nothing, and answers what its duplicate has committed", async () => {
+    const [late, duplicate] = meet("late");
     const known = await late.store.items("small");
     const { answer } = await begin(late, write(late));
     await late.store.age(newItems(known, await late.store.items("small")), 40_000);
-    const { version } = twin;
-    const repeat = twin.host.send(`/commits/${late.name}`, write(late));
+    const { version } = duplicate;
+    const repeat = duplicate.host.send(`/commits/${late.name}`, write(late));
     await expect.poll(() => late.world.runs, patience).toContain(`${version.name} commit ${late.name}`);
     late.world.release(late.name);
     const [before, after] = [await answer, await repeat];
@@ -82,8 +86,8 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     expect(await store.effect(ann.tenantId, "counted", name)).toBe(1);
   });
 
-  test("the twin of a function in flight waits, and gets its result", async () => {
-    const [one, twin] = meet("functions");
+  test("the duplicate of a function in flight waits, and gets its result", async () => {
+    const [one, duplicate] = meet("functions");
     const gate = Promise.withResolvers<string>();
     const began = Promise.withResolvers<void>();
     const call = { waitMs: 10_000 };
@@ -93,7 +97,7 @@ describe.each(await versionPairs(current))("%s:", (pair, first, second) => {
     })({ id: one.name, amount: 1 });
     await began.promise;
     calls = 0;
-    const repeat = idempotent(twin, call, () => "ran again")({ id: one.name, amount: 1 });
+    const repeat = idempotent(duplicate, call, () => "ran again")({ id: one.name, amount: 1 });
     await expect.poll(() => calls, patience).toBeGreaterThan(2);
     gate.resolve("done");
     expect(await Promise.all([result, repeat])).toEqual(["done", "done"]);

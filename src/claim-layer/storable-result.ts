@@ -2,40 +2,40 @@ import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { type AnswerToStore, loadAnswer, storeAnswer } from "../once/answer.ts";
 import type { CompletedClaim, StoredResult } from "../once/claim.ts";
 import type { ClaimKey, ClaimStore } from "../once/claim-store.ts";
-import { type Keepable, keepable } from "./keepable.ts";
+import { type StorableValue, storableValue } from "./storable-value.ts";
 
 /** A function's result on its way into a record that Powertools' own layer reads too. */
-export type KeptResult =
+export type StorableResult =
   | {
-      readonly kind: "kept";
+      readonly kind: "storable";
       /** What the record holds, where it can be a value of DynamoDB's. */
       readonly inRecord: StoredResult | undefined;
-      /** Keeps it as text, in parts where it is large: only keelson reads it then. */
+      /** Stores it as text, in parts if it is large. Only keelson can read it then. */
       asText(store: ClaimStore, claim: Omit<AnswerToStore, "answer" | "cipher">): Promise<StoredResult>;
     }
-  | { readonly kind: "unkept"; readonly reason: string };
+  | { readonly kind: "unstorable"; readonly reason: string };
 
 /** An item ends at 409,600 bytes, its key and the other attributes included. */
 const largestValue = 400_000;
 /** What a text begins with that is a value of DynamoDB's and no JSON: other versions fail on it. */
 const nativeText = "dynamodb:";
 
-/** Prepares a result. It never throws: what cannot be kept is kept as such, since the function has run. */
-export async function keptResult(result: unknown): Promise<KeptResult> {
-  let kept: Keepable;
+/** Prepares a result to be stored. Never throws, since the function has run: what cannot be stored gives the reason. */
+export async function storableResult(result: unknown): Promise<StorableResult> {
+  let storable: StorableValue;
   let native: AttributeValue | undefined;
   try {
-    kept = keepable(result);
-    native = kept.isNative || !kept.isJson ? await marshalled(kept.value) : undefined;
+    storable = storableValue(result);
+    native = storable.isNative || !storable.isJson ? await marshalled(storable.value) : undefined;
   } catch (error) {
-    return { kind: "unkept", reason: describe(error) };
+    return { kind: "unstorable", reason: describe(error) };
   }
-  const isInRecord = native !== undefined && kept.isNative && sizeOf(native) <= largestValue;
+  const isInRecord = native !== undefined && storable.isNative && sizeOf(native) <= largestValue;
   return {
-    kind: "kept",
+    kind: "storable",
     inRecord: isInRecord ? { value: native } : undefined,
     asText: (store, claim) => {
-      const body = kept.isJson ? JSON.stringify(kept.value) : nativeText + JSON.stringify(native, bytesAsText);
+      const body = storable.isJson ? JSON.stringify(storable.value) : nativeText + JSON.stringify(native, bytesAsText);
       return storeAnswer(store, { ...claim, answer: { status: 200, headers: {}, cookies: [], body }, cipher: undefined });
     },
   };
@@ -45,11 +45,11 @@ export async function keptResult(result: unknown): Promise<KeptResult> {
  * The result of a completed claim: `null` for nothing at all, since Middy takes `undefined` for no answer and runs the
  * function again.
  *
- * @throws TypeError where it could not be kept; Error where a part of it is not there.
+ * @throws TypeError where it could not be stored; Error where a part of it is not there.
  */
 export async function resultOf(store: ClaimStore, key: ClaimKey, claim: CompletedClaim): Promise<unknown> {
   const { unkept, value, parts, data } = { ...claim.result };
-  if (unkept !== undefined) throw unkeptError(unkept);
+  if (unkept !== undefined) throw unstorableError(unkept);
   if (value !== undefined) return unmarshalled(value as AttributeValue); // safe: read from an item
   if (parts === undefined && data === undefined) return null;
   const text = (await loadAnswer(store, key, claim, undefined)).body;
@@ -59,9 +59,9 @@ export async function resultOf(store: ClaimStore, key: ClaimKey, claim: Complete
 }
 
 /** What the caller gets whose function ran, and everybody after it. */
-export function unkeptError(reason: string): TypeError {
+export function unstorableError(reason: string): TypeError {
   return new TypeError(
-    `ClaimLayer: the function has run, and its result could not be kept: ${reason}; it is not run again. Return plain data`,
+    `ClaimLayer: the function has run, and its result could not be stored: ${reason}; it is not run again. Return plain data`,
   );
 }
 

@@ -1,5 +1,5 @@
 /** A result in the shape that is stored, and what it needs. */
-export interface Keepable {
+export interface StorableValue {
   /** Plain data: no undefined members, no class instances, no cycles. */
   readonly value: unknown;
   /** Whether JSON has it: no sets, bytes or BigInts. */
@@ -17,7 +17,7 @@ const deepest = 30;
  *
  * @throws TypeError naming the first value that would not come back: NaN, an infinity, a cycle, an empty or mixed set.
  */
-export function keepable(result: unknown): Keepable {
+export function storableValue(result: unknown): StorableValue {
   let [isJson, isNative] = [true, true];
 
   const walk = (given: unknown, path: string, above: readonly unknown[]): unknown => {
@@ -58,8 +58,8 @@ export function keepable(result: unknown): Keepable {
       const name = String(key);
       // The SDK sets the prototype where a member has this name.
       if (!name.isWellFormed() || name === "__proto__") isNative = false;
-      const kept = walk(member, `${path}.${name}`, within);
-      if (kept !== undefined) copy.push([name, kept]);
+      const stored = walk(member, `${path}.${name}`, within);
+      if (stored !== undefined) copy.push([name, stored]);
     }
     return Object.fromEntries(copy);
   };

@@ -1,10 +1,10 @@
 import type { Logger } from "../log/logger.ts";
-import type { Answer, AnswerCipher } from "./answer.ts";
+import type { AnswerCipher, WriteAnswer } from "./answer.ts";
 import type { ClaimKey } from "./claim-store.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { RunKind } from "./settlement.ts";
 
-/** What is to happen once. */
+/** What happens once. */
 export interface OnceClaim {
   readonly kind: RunKind;
   readonly key: ClaimKey;
@@ -12,20 +12,20 @@ export interface OnceClaim {
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
-  /** Headers that a repeat gets too, beside the usual ones. */
+  /** Headers that a repeat gets too, besides the usual ones. */
   readonly replayedHeaders: readonly string[];
   /** Seals the stored answer. */
   readonly cipher: AnswerCipher | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** @throws where the transport would not take the answer. */
-  assertFits(answer: Answer): void;
+  /** @throws if the answer is too large for the transport. */
+  assertFits(answer: WriteAnswer): void;
 }
 
-/** What a run logs with. */
+/** How a run logs. */
 export interface RunLog {
   readonly log: Logger;
-  /** What its lines begin with. */
+  /** The prefix of its messages. */
   readonly what: "once" | "event" | "job";
 }
 
@@ -33,34 +33,34 @@ export interface RunLog {
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
-  /** Of what belongs to the run, IDs are derived: the same where it is run again. */
+  /** Derives the IDs of the run's effects: a repeated run gets the same. */
   seed(): string;
 }
 
-/** The work of a run; it throws, or gives a result. */
-export type Work<Result> = (run: RunParts) => Promise<Result>;
+/** The work of a run. */
+export type RunWork<Result> = (run: RunParts) => Promise<Result>;
 
-/** How a run ended; where it failed, its error is thrown. */
-export type Ended<Result> =
+/** How a run ended; a failure is thrown instead. */
+export type RunOutcome<Result> =
   /** The work's own result is what counts; of a write that is claimed there is the answer as well. */
-  | { readonly kind: "done"; readonly result: Result; readonly answer: Answer | undefined }
-  /** It committed: what it did afterwards does not count. */
-  | { readonly kind: "committed"; readonly answer: Answer }
-  /** It was done before; of a message nobody asks for the answer. */
-  | { readonly kind: "replayed"; readonly answer: Answer | undefined }
-  /** Another is at work, until then at the most. */
+  | { readonly kind: "done"; readonly result: Result; readonly answer: WriteAnswer | undefined }
+  /** It committed: what happened afterwards does not count. */
+  | { readonly kind: "committed"; readonly answer: WriteAnswer }
+  /** It was done before. A message has no answer. */
+  | { readonly kind: "replayed"; readonly answer: WriteAnswer | undefined }
+  /** A duplicate is running, until `untilMs` at most. */
   | { readonly kind: "running"; readonly untilMs: number }
-  /** A message that another has taken over. */
-  | { readonly kind: "again" };
+  /** Another run has taken the message over: it is redelivered. */
+  | { readonly kind: "redeliver" };
 
-/** One run: its claim, if it has one, and what is done under it. */
+/** One run: its claim, if any, and its work. */
 export interface Run<Result> extends RunLog {
-  /** Absent where nothing claims it. */
+  /** Absent if the run needs no claim. */
   readonly claim: OnceClaim | undefined;
   /** The text of the claim's key, where it is known: what stands in maps is hashed once. */
   readonly text?: string;
   readonly signal: AbortSignal | undefined;
-  readonly work: Work<Result>;
+  readonly work: RunWork<Result>;
   /** The answer of a result; asked for more than once, of a write that is claimed. */
-  readonly answerOf: (result: Result) => Answer;
+  readonly answerOf: (result: Result) => WriteAnswer;
 }
