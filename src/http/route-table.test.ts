@@ -41,18 +41,35 @@ describe("a route", () => {
     ["GET //files"],
     ["GET /files/:"],
     ["GET /files/:1"],
+    ["GET /files/:1a"],
+    ["GET /files/:a-b"],
     ["GET /files/:id/:id"],
     ["GET /files/*"],
     ["GET /files/."],
     ["GET /files/.."],
     ["GET /fi%20les"],
     ["GET /files?x=1"],
+    ["GET /files x"],
+    ["XGET /files"],
     [""],
     [undefined],
     [7],
     [{}],
+    [["GET /files"]],
   ])("%j is refused with a fix", (text) => {
-    expect(parseRoute(text as string)).toEqual({ problem: expect.any(String), fix: expect.any(String) });
+    expect(parseRoute(text as string)).toEqual({ problem: expect.any(String), fix: expect.stringMatching(/\w+ \w+/) });
+  });
+
+  test.each<[unknown, string]>([
+    ["files", 'route "files" is not "<METHOD> /<path>"'],
+    [7, 'route of type number is not "<METHOD> /<path>"'],
+    ["x".repeat(1_000), `route "${"x".repeat(200)}" is not "<METHOD> /<path>"`],
+    ["GET /files/", 'route "GET /files/" has an empty segment'],
+    ["GET /files/*", 'route "GET /files/*" has the segment "*"'],
+    ["GET /files/:1", 'route "GET /files/:1" has the parameter ":1"'],
+    ["GET /files/:id/:id", 'route "GET /files/:id/:id" has the parameter :id twice'],
+  ])("%.30j is told what is wrong with it", (text, problem) => {
+    expect(parseRoute(text as string)).toMatchObject({ problem });
   });
 
   test("keelson's own paths are reserved, with all below them, and nothing that only looks like them", () => {
@@ -73,6 +90,10 @@ describe("a route table", () => {
     ["GET", "/files/%2525", "GET /files/:id", { id: "%25" }],
     ["GET", "/files/__proto__", "GET /files/:id", { id: "__proto__" }],
     ["GET", "/fil%65s", "GET /files", {}],
+    ["GET", "/files/:id", "GET /files/:id", { id: ":id" }],
+    ["GET", "/files/.well-known", "GET /files/:id", { id: ".well-known" }],
+    ["GET", "/files/.x.", "GET /files/:id", { id: ".x." }],
+    ["GET", "/files/...", "GET /files/:id", { id: "..." }],
     ["GET", "/", "GET /", {}],
   ])("%s %s is answered by %s", (method, path, target, params) => {
     expect(files.match(method, path)).toEqual({
@@ -103,7 +124,20 @@ describe("a route table", () => {
     expect(files.match("GET", path)).toMatchObject({ kind: "malformed" });
   });
 
+  test("a path may be 8192 characters long, and what is malformed is told why", () => {
+    const longest = `/${"x".repeat(8_191)}`;
+    expect(files.match("GET", longest)).toEqual({ kind: "not-found" });
+    expect(files.match("GET", `${longest}x`)).toMatchObject({ message: "The path is longer than 8192 characters" });
+    expect(files.match("GET", "/files/%zz")).toMatchObject({ message: "The path has malformed percent-encoding" });
+  });
+
+  test("a path that routes only lead through matches nothing, whatever the method", () => {
+    const deep = table("GET /files/all/new");
+    for (const method of ["GET", "PUT", "OPTIONS"]) expect(deep.match(method, "/files/all")).toEqual({ kind: "not-found" });
+  });
+
   test("HEAD is answered as GET", () => {
+    expect(files.match("HEAD", "/")).toMatchObject({ kind: "found", target: "GET /", head: true });
     expect(files.match("HEAD", "/files")).toMatchObject({ kind: "found", target: "GET /files", head: true });
   });
 
@@ -134,6 +168,10 @@ describe("a route table", () => {
 
     expect(createRouteTable(pair).match("GET", "/a/1")).toMatchObject({ target: "GET /a/:x" });
     expect(conflicts(pair).map(({ first, second }) => [first.target, second.target])).toEqual([["GET /a/:x", "GET /a/:y"]]);
+  });
+
+  test("routes of different shapes are no conflict, however alike they are", () => {
+    expect(conflicts(entries("GET /", "GET /:x", "GET /a/b", "GET /ab", "GET /a/:x", "GET /:x/b", "POST /a/b"))).toEqual([]);
   });
 
   test("matches as a naive matcher does, whatever the routes and the path", () => {

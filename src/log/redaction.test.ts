@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { jsonText, startWalk } from "./json-text.ts";
-import { createRedaction } from "./redaction.ts";
+import { createRedaction, endsPath } from "./redaction.ts";
 
 const written = (value: unknown, paths?: readonly string[]): unknown => {
   const redaction = createRedaction(paths);
@@ -21,6 +21,7 @@ describe("names redacted always", () => {
 
   it.each([
     ...["apiKey", "api_key", "x-api-key", "stripeApiKey", "access_token", "accessToken", "refresh-token", "id_token"],
+    ...["bearer", "clientAssertion", "client_assertion"],
     ...["clientSecret", "client_secret", "webhookSecret", "dbPassword", "newPassword", "passwd", "passphrase", "private_key"],
     ...["secretAccessKey", "x-amz-security-token", "sessionToken", "CSRF-Token", "jwt", "credentials"],
     ...["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "stripe_secret_key", "googleAccessToken", "oauth_access_token"],
@@ -136,6 +137,12 @@ describe("paths of the application", () => {
       e: { name: "Error", message: gone, stack: "s" },
     });
     expect(written({ a: { b: 1, c: 2 } }, ["*.b", "a.c"])).toEqual({ a: { b: gone, c: gone } });
+    expect(written({ a: { b: 1, c: 2 } }, ["*", "a.c"])).toEqual({ a: gone });
+  });
+
+  it("ends no path before its first name, and without paths there is none to follow", () => {
+    expect(endsPath(createRedaction(["a"]).root)).toBe(false);
+    expect(createRedaction().root).toEqual([]);
   });
 
   it("takes * in data for a name like any other", () => {
@@ -150,6 +157,8 @@ describe("member", () => {
     expect(member("x".repeat(1_000)).json).toBe(`"${"x".repeat(256)}...[744 characters cut]":`);
     for (let index = 0; index < 1_100; index += 1) member(`name-${index}`);
     expect(member("name-3")).toBe(member("name-3"));
+    const isRemembered = (name: string, { member: fresh } = createRedaction()) => Object.is(fresh(name), fresh(name));
+    expect([isRemembered("x".repeat(64)), isRemembered("x".repeat(65))]).toEqual([true, false]);
     expect(member("name-1050")).not.toBe(member("name-1050"));
     expect(member("name-1050")).toEqual({ json: '"name-1050":', secret: false });
   });

@@ -110,7 +110,7 @@ function isSecretName(name: unknown): boolean {
     .slice(-longestSecretEnd)
     .toLowerCase()
     .replaceAll(/[-_.\s]/g, "");
-  if (plain.length < longestSecretEnd && secretNames.has(plain)) return true;
+  if (secretNames.has(plain)) return true;
   const one = plain.endsWith("s") ? plain.slice(0, -1) : plain;
   return secretEnds.some((end) => one.endsWith(end));
 }

@@ -46,10 +46,23 @@ test("no lease goes beyond the end of its process, and the store forgets no clai
   );
 });
 
-test("a claim keeps its fingerprint and its result", () => {
-  expect(takenClaim("ann", nowMs, { fingerprint: "f" })).toMatchObject({ fingerprint: "f" });
-  const done: ClaimRecord = completedClaim("ann", nowMs, { fingerprint: "f", result: { parts: 2 } });
-  expect(done).toMatchObject({ fingerprint: "f", result: { parts: 2 }, status: "COMPLETED" });
+test("a claim that is held for a time of its own is leased for that long, and the store keeps it as long after", () => {
+  const { leaseUntilMs, expiresAt } = takenClaim("ann", nowMs, { heldMs: 900_000, deadlineMs: nowMs + 1 });
+  expect(leaseUntilMs).toBe(nowMs + 900_000);
+  expect(expiresAt).toBe((nowMs + 900_000 + keptMs) / 1000);
+});
+
+test("a completed claim is remembered for a time of its own where it has one", () => {
+  const claim = completedClaim("ann", nowMs, { keptMs: 5_000 });
+  expect(judge(claim, "bob", nowMs + 4_999)).toBe("done");
+  expect(judge(claim, "bob", nowMs + 5_000)).toBe("free");
+});
+
+test("a claim keeps its fingerprint, its execution and its result", () => {
+  const taken: ClaimRecord = takenClaim("ann", nowMs, { fingerprint: "f", execution: "x" });
+  expect(taken).toMatchObject({ fingerprint: "f", execution: "x", status: "INPROGRESS" });
+  const done: ClaimRecord = completedClaim("ann", nowMs, { fingerprint: "f", execution: "x", result: { parts: 2 } });
+  expect(done).toMatchObject({ fingerprint: "f", execution: "x", result: { parts: 2 }, status: "COMPLETED" });
 });
 
 test("no two namespaces and IDs have one key, however they are cut", () => {

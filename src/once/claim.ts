@@ -85,8 +85,7 @@ export function takenClaim(
   { deadlineMs, fingerprint, execution, heldMs }: TakingOptions = {},
 ): ClaimInProgress {
   const leaseUntilMs = heldMs === undefined ? leaseEnd(nowMs, deadlineMs) : nowMs + heldMs;
-  const claim = { status: "INPROGRESS", owner, leaseUntilMs, expiresAt: expiry(leaseUntilMs), fingerprint } as const;
-  return execution === undefined ? claim : { ...claim, execution };
+  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt: expiry(leaseUntilMs), fingerprint, execution };
 }
 
 /** What a claim is completed with. */
@@ -104,8 +103,7 @@ export function completedClaim(
   nowMs: number,
   { result, fingerprint, execution, retentionMs }: CompletionOptions = {},
 ): CompletedClaim {
-  const claim = { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), fingerprint, result } as const;
-  return execution === undefined ? claim : { ...claim, execution };
+  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), fingerprint, result, execution };
 }
 
 /** Until when a lease that is taken or renewed at `nowMs` lasts. */

@@ -144,13 +144,13 @@ describe("the life of a process", () => {
       [4_000, { type: "done", phase: "resources-closed", clean: true }],
       [4_000, finished("flushed")],
     ]);
-    expect(done.map(([, action]) => action)).toEqual([
-      "drain",
-      "close-listener",
-      "finish-workers",
-      "close-resources",
-      "flush",
-      "exit",
+    expect(done).toEqual([
+      [0, "drain"],
+      [3_000, "close-listener"], // balancers have to take notice of this, too
+      [4_000, "finish-workers"],
+      [4_000, "close-resources"],
+      [4_000, "flush"],
+      [4_000, "exit"],
     ]);
     expect(lifecycle).toMatchObject({ exitCode: 1, cutOff: [] });
   });
@@ -183,6 +183,11 @@ test("What the drain leaves of the total is shared by what comes after it, in or
     }),
   );
   expect(deadlinesFrom(0, { lingerMs: 3_000, drainMs: 30_000, totalMs: 20_000 }).drainMs).toBe(20_000);
+});
+
+test("Requests in flight are told a second before they are cut off, and a tenth of the drain before where that is less", () => {
+  const abortMs = (drainMs: number) => deadlinesFrom(0, { lingerMs: 0, drainMs, totalMs: 60_000 }).abortMs;
+  expect([abortMs(30_000), abortMs(10_000), abortMs(5_000), abortMs(0)]).toEqual([29_000, 9_000, 4_500, 0]);
 });
 
 const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];

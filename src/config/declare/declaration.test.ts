@@ -40,6 +40,7 @@ describe("the factories", () => {
     });
     expect(definition).toMatchObject({ default: 3, bounds: { min: 1, max: 9 }, computed, allowPerRequest: true });
     expect(createTenantConfig("text", { encrypted: true }).definition.encrypted).toBe(true);
+    expect(createTenantConfig("text", { encrypted: false }).definition.encrypted).toBe(false);
     expect(createTenantConfig("select", { options: ["a", "b"] }).definition.options).toEqual(["a", "b"]);
   });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { BootError } from "../../errors/boot.ts";
+import { BootError, type BootProblem } from "../../errors/boot.ts";
 import { access } from "../../identity/access.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "./declaration.ts";
 import type { ConfigKeyRegistry, KeyDeclaration, RegisteredConfigKey } from "./key.ts";
@@ -26,6 +26,12 @@ function registryOf(keys: Record<string, KeyDeclaration<unknown>>): ConfigKeyReg
 function rulesOf(declaration: KeyDeclaration<unknown>): string[] {
   return configKeyProblems(registered("maxSize", declaration)).map(({ rule }) => rule);
 }
+
+/** Each says something, in more than a word. */
+function expectAdvice(problems: readonly BootProblem[]): void {
+  for (const { message, fix } of problems) expect([message, fix]).toEqual([words, words]);
+}
+const words = expect.stringMatching(/\w+\W+\w+/);
 
 function problemsOf(work: () => void) {
   try {
@@ -65,6 +71,7 @@ describe("configKeyProblems", () => {
     ["a select without options", declare("select", {}), ["select-options"]],
     ["a select with an empty list", declare("select", { options: [] }), ["select-options"]],
     ["a select with numbers", declare("select", { options: [1] }), ["select-options"]],
+    ["a select with a text and a number", declare("select", { options: ["a", 1] }), ["select-options"]],
     ["a select with an option twice", declare("select", { options: ["a", "a"] }), ["select-options"]],
     ["options on a number", declare("number", { options: ["1"] }), ["options-type"]],
     ["bounds on a boolean", declare("boolean", { bounds: { min: 0, max: 1 } }), ["bounds-type"]],
@@ -111,14 +118,27 @@ describe("configKeyProblems", () => {
         "access-rule",
       ],
     ],
-  ])("reports %s", (_, declaration, rules) => {
-    expect(rulesOf(declaration)).toEqual(rules);
+  ])("reports %s, saying what is wrong and what to do", (_, declaration, rules) => {
+    const problems = configKeyProblems(registered("maxSize", declaration));
+    expect(problems.map(({ rule }) => rule)).toEqual(rules);
+    expectAdvice(problems);
   });
 
   test("reports a name without a kebab-case form, and one that is too long", () => {
-    const rules = (name: string) => configKeyProblems(registered(name, declare("number", {}))).map(({ rule }) => rule);
-    expect(rules("max_size")).toEqual(["key-name"]);
-    expect(rules("a".repeat(300))).toEqual(["key-length"]);
+    const of = (name: string) => configKeyProblems(registered(name, declare("number", {})));
+    expect(of("max_size").map(({ rule }) => rule)).toEqual(["key-name"]);
+    const longest = "a".repeat(256 - configKeyId("files", "").length);
+    expect(of(longest)).toEqual([]);
+    expect(of(`${longest}a`).map(({ rule }) => rule)).toEqual(["key-length"]);
+    expectAdvice([...of("max_size"), ...of(`${longest}a`)]);
+  });
+
+  test("an unknown option is told those that there are", () => {
+    const [problem] = configKeyProblems(registered("maxSize", declare("number", { bound: 1 })));
+    expect(problem).toMatchObject({
+      message: 'unknown option "bound"',
+      fix: expect.stringContaining("default, bounds, computed"),
+    });
   });
 
   test.each([undefined, null, 5, "x", {}, { scope: "tenant", type: "number" }])(
@@ -126,6 +146,7 @@ describe("configKeyProblems", () => {
     (definition) => {
       const key = { ...registered("maxSize", declare("number", {})), definition } as unknown as RegisteredConfigKey;
       expect(configKeyProblems(key).map(({ rule }) => rule)).toEqual(["not-a-declaration"]);
+      expectAdvice(configKeyProblems(key));
     },
   );
 
@@ -140,6 +161,12 @@ describe("configKeyProblems", () => {
         fix: "raise the default or lower the bound",
       },
     ]);
+  });
+
+  test("a default outside of the bounds is told which way to go", () => {
+    const fixOf = (value: number) =>
+      configKeyProblems(registered("size", declare("number", { default: value, bounds: { min: 1, max: 5 } })))[0]?.fix;
+    expect([fixOf(0), fixOf(6)]).toEqual(["raise the default or lower the bound", "lower the default or raise the bound"]);
   });
 
   test("the default of a secret is never shown", () => {

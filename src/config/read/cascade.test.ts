@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
-import { cascade, cascadeFromComputed, type Levels, type Misfit } from "./cascade.ts";
+import { cascade, cascadeFromComputed, type Levels, LockedValueError, type Misfit } from "./cascade.ts";
 
 const limit = createUserConfig("number", { default: 10, bounds: { min: 1, max: 100 } }).definition;
 
@@ -36,6 +36,12 @@ describe("the order of levels", () => {
     expect(cascadeFromComputed(definition, undefined, levels, () => {})).toEqual({ value: 1, source: "default" });
   });
 
+  test("a computed that has nothing to say leaves it to the default, and is no misfit", () => {
+    const misfits: Misfit[] = [];
+    cascadeFromComputed(limit, undefined, { frameworkDefault: undefined }, (misfit) => misfits.push(misfit));
+    expect(misfits).toEqual([]);
+  });
+
   test("the feature's default wins over the framework's, and without both the value is missing", () => {
     const bare = createTenantConfig("number", {}).definition;
     expect(run(limit, { frameworkDefault: 5 }).outcome).toEqual({ value: 10, source: "default" });
@@ -57,6 +63,34 @@ describe("the order of levels", () => {
       source: "computed",
     });
     expect(run({ ...definition, default: value }, {}).outcome).toEqual({ value, source: "default" });
+  });
+});
+
+describe("secrets that do not open", () => {
+  const secret = createTenantConfig("text", { encrypted: true, default: "x" }).definition;
+  const locked = { source: "tenant-row", row: { locked: "it was sealed with another key", ringKey: "2026" } } as const;
+
+  test("are replaced by nothing broader: the read fails with 503, saying why and by which key to its operator alone", () => {
+    let thrown: unknown;
+    try {
+      run(secret, { rows: [locked, row("system-row", "y")], override: "z" });
+    } catch (error) {
+      thrown = error;
+    }
+    expect(thrown).toBeInstanceOf(LockedValueError);
+    expect(thrown).toMatchObject({
+      name: "LockedValueError",
+      code: "config_unavailable",
+      status: 503,
+      message: "Configuration cannot be read at the moment",
+      cause: new Error("the tenant-row of an encrypted key cannot be opened: it was sealed with another key"),
+      ringKey: "2026",
+    });
+  });
+
+  test("fail no read that a narrower row decides", () => {
+    const { outcome } = run(secret, { rows: [row("user-row", "y"), locked] });
+    expect(outcome).toEqual({ value: "y", source: "user-row" });
   });
 });
 

@@ -38,6 +38,8 @@ describe("a number", () => {
     ["120.5", 120.5],
     ["120.", 120],
     ["000120", 120],
+    ["1.2e+2", 120],
+    ["12000e-2", 120],
     [120, 120],
     ["60", 60],
     ["604800", 604_800],
@@ -51,8 +53,10 @@ describe("a number", () => {
     ["-1", -1, 60],
     ["-0", -0, 60],
     [".5", 0.5, 60],
+    [".25", 0.25, 60],
     [1e9, 1e9, 604_800],
     ["1e9", 1e9, 604_800],
+    ["1e10", 1e10, 604_800],
     ["9".repeat(300), Number("9".repeat(300)), 604_800],
   ])("%j outside of the bounds is clamped, and onClamp is told", async (param, original, clamped) => {
     expect(await resolveNumber(param)).toEqual({
@@ -84,6 +88,10 @@ describe("a number", () => {
     [120n],
   ])("%o leaves it to the configured value, without onClamp", async (param) => {
     expect(await resolveNumber(param)).toEqual({ value: 900, clamps: [] });
+  });
+
+  test("outside of the bounds is clamped where nobody asked to be told, too", async () => {
+    expect(await resolveConfigOrParam(configured(900), expiry, "1")).toBe(60);
   });
 
   test("the configured value is brought inside the bounds too, silently", async () => {
@@ -145,6 +153,11 @@ describe("a select", () => {
       expect(await resolveConfigOrParam(configured("newest"), order, param)).toBe("newest");
     },
   );
+
+  test("without options, as plain JavaScript may declare it, takes nothing from a request", async () => {
+    const { options: _none, ...definition } = order.definition;
+    expect(await resolveConfigOrParam(configured("newest"), { ...order, definition }, "name")).toBe("newest");
+  });
 });
 
 describe("keys that a request may not override", () => {

@@ -103,6 +103,7 @@ test("a row that has no version, since it was put there by hand, is bound to tha
 });
 
 test("a row of an encrypted key in plain text has no value, and any other is as it is", () => {
-  for (const value of ["hunter2", { sealed: "1" }]) expect(opened(value, 1)).toEqual({ unreadable: expect.any(String) });
+  for (const value of ["hunter2", { sealed: "1" }])
+    expect(opened(value, 1)).toEqual({ unreadable: expect.stringContaining("is not sealed") });
   expect(unbinding.openRow({ value: 5, version: 1 }, { encrypted: false }, address)).toEqual({ value: 5 });
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { codePoint } from "../../../test/support/code-point.ts";
-import { isCurrent, rowLevels, systemPartition, tenantPartition, userPartition } from "./rows.ts";
+import { isCurrent, pathFrom, rowLevels, systemPartition, tenantPartition, userPartition } from "./rows.ts";
 
 /** IDs that try to meet: separators, escapes, things that look escaped, surrogates, over-long ones. */
 const id = fc.oneof(
@@ -76,6 +76,19 @@ describe("rowLevels", () => {
     expect(rowLevels("user", { tenantId: "acme", userId: undefined })).toEqual([tenant, system]);
     expect(rowLevels("user", { tenantId: undefined, userId: "ann" })).toEqual([system]);
     expect(rowLevels("user", { tenantId: null, userId: null } as never)).toEqual([system]);
+  });
+});
+
+describe("the path that begins with a partition", () => {
+  const system = { partition: systemPartition() };
+
+  test("goes from a user's to the tenant's to the one of all, whatever their IDs", () => {
+    for (const tenantId of ["acme", "", "a#b", "config#user#", "x".repeat(1001)]) {
+      const [user, tenant] = [{ partition: userPartition(tenantId, "ann#1") }, { partition: tenantPartition(tenantId) }];
+      expect(pathFrom(user.partition)).toEqual([user, tenant, system]);
+      expect(pathFrom(tenant.partition)).toEqual([tenant, system]);
+    }
+    expect(pathFrom(system.partition)).toEqual([system]);
   });
 });
 

@@ -1,0 +1,106 @@
+// Mutation tests of the pure cores; run by `npm run mutate` at the root, `npm run mutate -- claim routes` for some of them,
+// with `--concurrency 1` on a machine that others use. Changes the sources in a copy, one change (a mutant) after the other, and
+// has each core's own tests notice. Prints the score of each core and fails where one is too low, where a mutant survives that
+// survivors.ts has no reason for, and where one does not that it has.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { basename, join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
+import { type Core, cores } from "./cores.ts";
+import { type Mutant, mutantsOf, type Place, type Report } from "./report.ts";
+import { survivors } from "./survivors.ts";
+
+const leastScore = 90;
+const root = join(import.meta.dirname, "../..");
+const work = join(root, ".keelson/mutation");
+const report = join(work, "report.json");
+
+const { values, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: { concurrency: { type: "string", default: String(availableParallelism()) } },
+});
+const unknown = wanted.filter((name) => !Object.hasOwn(cores, name));
+if (unknown.length > 0) {
+  console.error(`There is no core ${unknown.join(", ")}; name some of ${Object.keys(cores).join(", ")}, or none for all`);
+  process.exit(2);
+}
+
+const known = survivors.flatMap(({ file, line, changes }) => changes.map((change) => ({ file, line, change })));
+const mutated = Object.values(cores).flatMap(({ sources }) => sources.map((path) => basename(path)));
+for (const place of known) if (!mutated.includes(place.file)) fail(`survivors.ts names a file of no core: ${textOf(place)}`);
+
+// Safe: so it is declared in scripts/install.mjs, which has no types.
+const { installPackage } = (await import(pathToFileURL(join(root, "scripts/install.mjs")).href)) as {
+  installPackage(folder: string, say: (line: string) => void): void;
+};
+installPackage("test/mutation", console.log);
+rmSync(work, { recursive: true, force: true }); // what a run that was killed has left
+mkdirSync(work, { recursive: true, mode: 0o700 }); // .keelson, where it is made here, holds secrets too
+const began = Date.now();
+let count = 0;
+for (const [name, core] of Object.entries(cores)) {
+  if (wanted.length === 0 || wanted.includes(name)) count += hold(name, core);
+}
+console.log(`${count} mutants in ${secondsSince(began)} s`);
+
+/** Holds a core to its score and to survivors.ts; gives the number of its mutants. */
+function hold(name: string, core: Core): number {
+  const missing = [...core.sources, ...core.tests].filter((path) => !existsSync(join(root, "src", path)));
+  if (missing.length > 0) return fail(`${name}: no file is ${missing.join(", ")}; correct cores.ts`);
+  const coreBegan = Date.now();
+  const mutants = mutate(core);
+  if (mutants === undefined) return fail(`${name}: its mutants could not be run`);
+  const alive = mutants.filter(({ survived }) => survived);
+  const late = mutants.filter(({ status }) => status === "Timeout");
+  const score = 100 * (1 - alive.length / mutants.length);
+  const found = `${score.toFixed(1)} % of ${mutants.length} mutants, ${alive.length} survive, ${late.length} ran out of time`;
+  console.log(`${name}: ${found} (${secondsSince(coreBegan)} s)`);
+  if (!(score >= leastScore)) fail(`${name}: the score is below ${leastScore} %`);
+  for (const mutant of alive) {
+    if (!known.some((place) => isSame(place, mutant))) fail(`${mutant.at} survives without a reason: ${textOf(mutant)}`);
+  }
+  for (const place of known) {
+    const isHere = core.sources.some((path) => basename(path) === place.file);
+    if (isHere && !alive.some((mutant) => isSame(place, mutant)))
+      fail(`take out of survivors.ts what is noticed: ${textOf(place)}`);
+  }
+  return mutants.length;
+}
+
+/** `undefined` where Stryker failed, which says why. */
+function mutate({ sources, tests }: Core): Mutant[] | undefined {
+  rmSync(report, { force: true });
+  const stryker = join(import.meta.dirname, "node_modules/@stryker-mutator/core/bin/stryker.js");
+  const files = (paths: readonly string[]) => paths.map((path) => `src/${path}`).join();
+  const { concurrency } = values;
+  const args = [stryker, "run", "test/mutation/stryker.json", "--mutate", files(sources), "--concurrency", concurrency];
+  const env = {
+    ...process.env,
+    KEELSON_MUTATION_TESTS: files(tests), // for vitest.config.ts
+    KEELSON_TEST_RUNS: "all", // properties are tried as often as they say
+    NODE_COMPILE_CACHE: join(root, "node_modules/.cache/compiled"), // each mutant starts a thread
+  };
+  const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: "inherit", env });
+  // Safe: it is what Stryker's JSON reporter writes.
+  return status === 0 ? mutantsOf(JSON.parse(readFileSync(report, "utf8")) as Report) : undefined;
+}
+
+function isSame(one: Place, other: Place): boolean {
+  return one.file === other.file && one.line === other.line && one.change === other.change;
+}
+
+function textOf({ file, line, change }: Place): string {
+  return `${file}\n    ${line}\n    ${change}`;
+}
+
+function fail(problem: string): 0 {
+  console.log(`  ${problem}`);
+  process.exitCode = 1;
+  return 0;
+}
+
+function secondsSince(ms: number): string {
+  return ((Date.now() - ms) / 1000).toFixed(0);
+}

@@ -1,0 +1,4 @@
+import { configureGlobal } from "fast-check";
+
+// A property that fails has noticed: nobody reads its smallest counterexample.
+configureGlobal({ endOnFailure: true });

@@ -1,0 +1,170 @@
+/** Changes of one line that no test can notice, or should, and why. */
+export interface Survivor {
+  readonly file: string;
+  /** As it stands in the file, without its indentation. */
+  readonly line: string;
+  /** As `npm run mutate` prints them. */
+  readonly changes: readonly string[];
+  readonly why: string;
+}
+
+export const survivors: readonly Survivor[] = [
+  {
+    file: "cascade.ts",
+    line: 'if (bounds === undefined || outside === undefined || source === "app-override") return { value, source };',
+    changes: ["bounds === undefined -> false"],
+    why: "without bounds nothing is outside: the comparison is for the compiler",
+  },
+  {
+    file: "cascade.ts",
+    line: 'const asItIs = source === "system-row" || (source === "computed" && scope === "system");',
+    changes: ['source === "computed" -> true'],
+    why: "a system key has no other level that is held to bounds",
+  },
+  {
+    file: "request-parameter.ts",
+    line: "if (original === undefined || definition.bounds === undefined) return undefined;",
+    changes: ["definition.bounds === undefined -> false"],
+    why: "a number without bounds is refused before: the comparison is for the compiler",
+  },
+  {
+    file: "request-parameter.ts",
+    line: 'return typeof number === "number" && Number.isFinite(number) ? number : undefined;',
+    changes: ['typeof number === "number" -> true'],
+    why: "only numbers are finite: the comparison is for the compiler",
+  },
+  {
+    file: "rows.ts",
+    line: "if (/^[\\w.:@-]{0,256}$/.test(id)) return id;",
+    changes: ["/^[\\w.:@-]{0,256}$/.test(id) -> false", "/^[\\w.:@-]{0,256}$/ -> /^[\\w.:@-]$/"],
+    why: "a shortcut: what it lets through is escaped to itself",
+  },
+  {
+    file: "target.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: as the line has it
+    line: 'const level = rowLevels("user", owner).find(({ source }) => source === `${scope}-row`);',
+    changes: ['"user" -> ""'],
+    why: "for rows a key is a user's where it is neither the system's nor a tenant's",
+  },
+  {
+    file: "lifecycle.ts",
+    line: "if (deadlines === undefined || hasEnded) return undefined;",
+    changes: ["deadlines === undefined -> false"],
+    why: "before the shutdown no state has a deadline: the comparison is for the compiler",
+  },
+  {
+    file: "route-table.ts",
+    line: 'if (!entry.route.segments.some((segment) => "param" in segment)) withoutParams.set(entry.route.pattern, node);',
+    changes: [
+      '!entry.route.segments.some((segment) => "param" in segment) -> false',
+      "withoutParams.set(entry.route.pattern, node); -> ;",
+    ],
+    why: "a shortcut: without it the tree answers the same",
+  },
+  {
+    file: "route-table.ts",
+    line: 'const direct = basePath === "" ? withoutParams.get(path)?.byMethod.get(method) : undefined;',
+    changes: ['basePath === "" -> false', '"" -> "Stryker was here!"'],
+    why: "a shortcut: without it the tree answers the same",
+  },
+  {
+    file: "route-table.ts",
+    line: 'if (direct !== undefined) return { kind: "found", target: direct.target, params: Object.create(null), head: false };',
+    changes: ["direct !== undefined -> false"],
+    why: "a shortcut: without it the tree answers the same",
+  },
+  {
+    file: "route-table.ts",
+    line: "if (nodes.length === 0) break;",
+    changes: ["nodes.length === 0 -> false"],
+    why: "a shortcut: from no node nothing is reached",
+  },
+  {
+    file: "route-table.ts",
+    line: 'const part = parts[index] ?? "";',
+    changes: ['"" -> "Stryker was here!"'],
+    why: "for the compiler alone: a route that matched has as many segments as there are parts",
+  },
+  {
+    file: "route-table.ts",
+    line: "return (first === dot || first === percent) && /^(\\.|%2e){1,2}$/i.test(part);",
+    changes: ["first === dot || first === percent -> true"],
+    why: "a shortcut: the expression begins with one of them",
+  },
+  {
+    file: "route-table.ts",
+    line: 'return part.includes("%") ? decodeURIComponent(part) : part;',
+    changes: ['"%" -> ""'],
+    why: "a shortcut: without % a part is decoded to itself",
+  },
+  {
+    file: "route-table.ts",
+    line: 'if (!path.includes("%")) return true;',
+    changes: ['!path.includes("%") -> false', '"%" -> ""'],
+    why: "a shortcut: without % there is nothing malformed",
+  },
+  {
+    file: "route-table.ts",
+    line: "} catch {",
+    changes: ["{ return false; } -> {}"],
+    why: "undefined is as false as false",
+  },
+  {
+    file: "route.ts",
+    line: 'const [, method, pattern] = (typeof text === "string" && form.exec(text)) || [];',
+    changes: ['[] -> ["Stryker was here"]'],
+    why: "the first member is not looked at",
+  },
+  {
+    file: "route.ts",
+    line: "if (method === undefined || pattern === undefined) {",
+    changes: [
+      "method === undefined || pattern === undefined -> method === undefined && pattern === undefined",
+      "method === undefined -> false",
+      "pattern === undefined -> false",
+    ],
+    why: "the expression gives both or none: each comparison is for the compiler",
+  },
+  {
+    file: "route.ts",
+    line: "return first !== undefined && reserved.includes(first);",
+    changes: ["first !== undefined -> true"],
+    why: "no reserved name is undefined: the comparison is for the compiler",
+  },
+  {
+    file: "proof.ts",
+    line: 'if (typeof part === "number" && (!Number.isFinite(part) || Object.is(part, -0))) throw new TypeError("not written as it is");',
+    changes: ['"not written as it is" -> ""'],
+    why: "nobody reads it: of a message that came it means that its proof is wrong, and one that goes is JSON",
+  },
+  {
+    file: "proof.ts",
+    line: "return Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)));",
+    changes: ["one < other -> one <= other"],
+    why: "no object has two members of one name",
+  },
+  {
+    file: "redaction.ts",
+    line: "if (remembered.size < maxRememberedNames && name.length <= maxRememberedLength) remembered.set(name, member);",
+    changes: ["remembered.size < maxRememberedNames -> remembered.size <= maxRememberedNames"],
+    why: "there is a bound: whether it is one name higher is nothing that is promised",
+  },
+  {
+    file: "redaction.ts",
+    line: "if (position.length === 0) return position;",
+    changes: ["position.length === 0 -> false"],
+    why: "a shortcut: from nowhere no path goes on",
+  },
+  {
+    file: "redaction.ts",
+    line: "return position.length > 0 && position.some((node) => node.isEnd);",
+    changes: ["position.length > 0 -> true", "position.length > 0 -> position.length >= 0"],
+    why: "a shortcut: nowhere no path ends",
+  },
+  {
+    file: "redaction.ts",
+    line: "const plain = name",
+    changes: ["name .slice(-longestSecretEnd) -> name"],
+    why: "bounds the work on a hostile name, not what comes of it",
+  },
+];

@@ -1,0 +1,11 @@
+import { defineConfig } from "vitest/config";
+
+// What Stryker runs in its copy of the sources, one mutant after the other.
+// biome-ignore lint/style/noDefaultExport: vitest takes no other
+export default defineConfig({
+  test: {
+    include: (process.env["KEELSON_MUTATION_TESTS"] ?? "").split(","),
+    setupFiles: ["test/mutation/setup.ts"],
+    testTimeout: 60_000,
+  },
+});
