@@ -49,11 +49,11 @@ test("no lease goes beyond the end of its process, and the store forgets no clai
 test("a claim that is held for a time of its own is leased for that long, and the store keeps it as long after", () => {
   const { leaseUntilMs, expiresAt } = takenClaim("ann", nowMs, { heldMs: 900_000, deadlineMs: nowMs + 1 });
   expect(leaseUntilMs).toBe(nowMs + 900_000);
-  expect(expiresAt).toBe((nowMs + 900_000 + keptMs) / 1000);
+  expect(expiresAt).toBe((nowMs + 900_000 + defaultRetentionMs) / 1000);
 });
 
 test("a completed claim is remembered for a time of its own where it has one", () => {
-  const claim = completedClaim("ann", nowMs, { keptMs: 5_000 });
+  const claim = completedClaim("ann", nowMs, { retentionMs: 5_000 });
   expect(judge(claim, "bob", nowMs + 4_999)).toBe("done");
   expect(judge(claim, "bob", nowMs + 5_000)).toBe("free");
 });

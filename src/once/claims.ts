@@ -106,13 +106,14 @@ export function createClaims(options: ClaimsOptions): Claims {
     newOwner = () => crypto.randomUUID(),
     retentionMs = () => defaultRetentionMs,
   } = options;
+  const parts = { store, clock, schedule, retentionMs };
   return {
     take: async (key, options) => {
       const { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop, execution, heldMs, adopt } = options;
       const newClaim = (nowMs: number) => takenClaim(owner, nowMs, { deadlineMs, fingerprint, execution, heldMs });
       const taken = (hasWaited: boolean): Taken => {
         const holding = { key, owner, fingerprint, deadlineMs, execution, isRenewed: heldMs === undefined };
-        return { kind: "taken", claim: hold({ store, clock, schedule, retentionMs }, holding), hasWaited };
+        return { kind: "taken", claim: new HeldClaim(parts, holding), hasWaited };
       };
       const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
       const owner = options.owner ?? newOwner();
@@ -164,54 +165,82 @@ interface Holding {
   readonly isRenewed: boolean;
 }
 
-function hold({ store, clock, schedule, retentionMs }: HoldingParts, holding: Holding): Claim {
-  const { key, owner, fingerprint, deadlineMs, execution, isRenewed } = holding;
-  let isLost = false;
-  let isPaused = false;
-  const renew = async (): Promise<void> => {
+/** A class, since there is one for every claim: functions of its own would take most of its time (`write-cpu`). */
+class HeldClaim implements Claim {
+  readonly key: ClaimKey;
+  readonly owner: string;
+  readonly fingerprint: string | undefined;
+  readonly #parts: HoldingParts;
+  readonly #deadlineMs: number | undefined;
+  readonly #execution: string | undefined;
+  readonly #stopRenewing: (() => void) | undefined;
+  #isLost = false;
+  #isPaused = false;
+
+  constructor(parts: HoldingParts, { key, owner, fingerprint, deadlineMs, execution, isRenewed }: Holding) {
+    this.key = key;
+    this.owner = owner;
+    this.fingerprint = fingerprint;
+    this.#parts = parts;
+    this.#deadlineMs = deadlineMs;
+    this.#execution = execution;
+    this.#stopRenewing = isRenewed ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
+  }
+
+  isLost(): boolean {
+    return this.#isLost;
+  }
+
+  lose(): void {
+    this.#isLost = true;
+  }
+
+  async complete(result: StoredResult | undefined): Promise<boolean> {
+    this.abandon();
+    // If only the response was lost, the record is complete: the second attempt finds its own owner there.
+    const isOurs = await this.#complete(result).catch(() => this.#complete(result));
+    if (!isOurs) this.lose();
+    return isOurs;
+  }
+
+  async release(): Promise<void> {
+    this.abandon();
+    await this.#parts.store.release(this.key, this.owner);
+  }
+
+  abandon(): void {
+    this.#stopRenewing?.();
+  }
+
+  async paused<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#isPaused = true;
+    try {
+      return await work();
+    } finally {
+      this.#isPaused = false;
+    }
+  }
+
+  #complete(result: StoredResult | undefined): Promise<boolean> {
+    const { store, clock, retentionMs } = this.#parts;
+    const [fingerprint, execution] = [this.fingerprint, this.#execution];
+    const completed = { result, fingerprint, execution, retentionMs: retentionMs() };
+    return store.complete(this.key, completedClaim(this.owner, clock.now(), completed));
+  }
+
+  async #renew(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const nowMs = clock.now();
     // Without this, work that never ends, such as a suspended durable execution, would be renewed for ever.
-    if (isLost || clock.now() >= (deadlineMs ?? Number.POSITIVE_INFINITY)) return stopRenewing();
-    if (isPaused) return;
-    const leaseUntilMs = leaseEnd(clock.now(), deadlineMs);
-    // The next renewal makes up for one that failed; the lease allows for two.
-    await store.renew(key, owner, leaseUntilMs, expiry(leaseUntilMs)).then(noteRenewal, () => undefined);
-  };
-  const stopRenewing = isRenewed ? schedule.repeat(renewMs, renew) : () => undefined;
-  const lose = () => {
-    isLost = true;
-  };
-  const noteRenewal = (isOurs: boolean) => {
-    if (!isOurs) lose();
-  };
-  return {
-    key,
-    owner,
-    fingerprint,
-    isLost: () => isLost,
-    complete: async (result) => {
-      stopRenewing();
-      const attempt = () =>
-        store.complete(key, completedClaim(owner, clock.now(), { result, fingerprint, execution, retentionMs: retentionMs() }));
-      // If only the response was lost, the record is complete: the second attempt finds its own owner there.
-      const isOurs = await attempt().catch(attempt);
-      noteRenewal(isOurs);
-      return isOurs;
-    },
-    release: async () => {
-      stopRenewing();
-      await store.release(key, owner);
-    },
-    lose,
-    abandon: stopRenewing,
-    paused: async (work) => {
-      isPaused = true;
-      try {
-        return await work();
-      } finally {
-        isPaused = false;
-      }
-    },
-  };
+    if (this.#isLost || nowMs >= (this.#deadlineMs ?? Number.POSITIVE_INFINITY)) return this.abandon();
+    if (this.#isPaused) return;
+    const leaseUntilMs = leaseEnd(nowMs, this.#deadlineMs);
+    try {
+      if (!(await store.renew(this.key, this.owner, leaseUntilMs, expiry(leaseUntilMs)))) this.lose();
+    } catch {
+      // The next renewal makes up for one that failed; the lease allows for two.
+    }
+  }
 }
 
 /** The timers of this process. */
