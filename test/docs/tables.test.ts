@@ -1,5 +1,6 @@
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { errorCodes } from "keelson";
 import { expect, test } from "vitest";
 import { allBlocks, documents, headingAnchors, root, tableUnder, textOf } from "./markdown.ts";
@@ -72,11 +73,22 @@ test("every public function is in a document", () => {
   expect(exported.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
 });
 
-test("the plan of folders in AGENTS.md is that of src/", () => {
+test("the plan of folders in AGENTS.md is that of src/, in the order in which imports go", async () => {
+  const checked: string = join(root, "scripts", "layers", "plan.mjs");
+  const { folders } = (await import(pathToFileURL(checked).href)) as { readonly folders: readonly string[] }; // safe: its own list
   const [plan] = allBlocks().filter(({ document, language }) => document === "AGENTS.md" && language === "text");
-  const folders = [...(plan?.code ?? "").matchAll(/^ {2}([a-z-]+)\/ /gm)].map(([, name]) => name).sort();
+  const named = [...(plan?.code ?? "").matchAll(/^( {2,4})([a-z-]+)\/ /gm)];
+  let parent = "";
+  const listed = named.map(([, indent, name = ""]) => {
+    if (indent?.length === 4) return `${parent}/${name}`;
+    parent = name;
+    return name;
+  });
+  // `config/` has no files of its own, and `cli/doctor` no line of its own.
+  const inOrder = [...folders].reverse().filter((folder) => folder !== "." && folder !== "cli/doctor");
 
-  expect(folders).toEqual(
+  expect(listed.filter((folder) => folder !== "config")).toEqual(inOrder);
+  expect(listed.filter((folder) => !folder.includes("/")).sort()).toEqual(
     readdirSync(join(root, "src"), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name)
