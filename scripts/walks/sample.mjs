@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** What the walks go through: a query that reads one configuration key, a write with a commit, an event and its consumer. */
+/** What the walks go through: a query that reads nothing, one that reads a configuration key, a write with a commit, an event and its consumer. */
 export function sampleServer(
   { access, buildServer, createTenantConfig, defineFeature },
   { read = (run) => run(), withMessages = false },
@@ -17,6 +17,7 @@ export function sampleServer(
     });
     const table = r.table("notes", { partitionKey: "pk" });
     const put = (id) => [{ Put: { TableName: table.name, Item: { pk: id } } }];
+    r.query("note.hello", { route: "GET /hello", access: access.everyone, handler: () => ({ hello: "world" }) });
     r.query("limit.show", {
       route: "GET /limit",
       access: access.everyone,

@@ -94,7 +94,7 @@ async function walkLambda() {
   let reading = (run) => run();
   const send = sender(lambda.lambdaHttp(server));
   let n = 0;
-  await walk("lambda get", () => send("GET", "/limit"));
+  await walk("lambda get", () => send("GET", "/hello"));
   const change = () => send("PUT", limit, { headers: operator, body: { value: ++n, scope: "tenant" } });
   await change();
   const show = () => send("GET", "/limit", { headers: operator });
@@ -124,7 +124,7 @@ function sender(handler) {
 async function walkContainer() {
   const container = await start();
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  await walk("container get", () => fetchFrom({ agent, port: container.port, path: "/limit" }));
+  await walk("container get", () => fetchFrom({ agent, port: container.port, path: "/hello" }));
   agent.destroy();
   await container.close();
 }
