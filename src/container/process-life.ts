@@ -90,7 +90,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       void (life.workers?.finished() ?? Promise.resolve()).then(() => done("workers-stopped"));
     },
     "cut-workers": () => {
-      const messages = [...runtime.consuming.values()].map(({ handler, ids }) => ({ handler, ...ids }));
+      const messages = [...runtime.inFlight.values()].map(({ handler, ids }) => ({ handler, ...ids }));
       cut.messages = messages.slice(0, mostNamed);
       log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
     },

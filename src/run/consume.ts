@@ -27,7 +27,7 @@ export type Consumed =
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** One piece of work, claimed by itself: a consumer of an event, or a job. */
-interface Unit {
+interface UnitOfWork {
   readonly key: ClaimKey;
   /** The full name of the handler. */
   readonly handler: string;
@@ -134,28 +134,28 @@ function rank(outcome: Consumed): number {
 const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /** Runs a unit in its scope. In one process a duplicate waits for the first, and is then skipped. */
-async function consumeOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promise<Consumed> {
+async function consumeOnce(runtime: Runtime, adapters: Adapters, unit: UnitOfWork): Promise<Consumed> {
   const { key, handler, cause, deadlineMs, logFields } = unit;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
   const running = keyText(key);
   // Whatever comes of the first, the second sees for itself.
-  for (let other = runtime.consuming.get(running); other !== undefined; other = runtime.consuming.get(running)) {
+  for (let other = runtime.inFlight.get(running); other !== undefined; other = runtime.inFlight.get(running)) {
     await Promise.allSettled([other.work]);
   }
   const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields }, (scope) =>
     claimed(scope, adapters, unit),
   );
-  runtime.consuming.set(running, { work, handler, ids: logFields });
+  runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
     return await work;
   } finally {
-    runtime.consuming.delete(running);
+    runtime.inFlight.delete(running);
   }
 }
 
 /** Never throws: other consumers of the event are at work. */
-async function claimed(scope: RequestScope, adapters: Adapters, unit: Unit): Promise<Consumed> {
+async function claimed(scope: RequestScope, adapters: Adapters, unit: UnitOfWork): Promise<Consumed> {
   const { key, what, id, cause, deadlineMs } = unit;
   const { runtime, log } = scope;
   const { clock, environment } = runtime;
