@@ -1,5 +1,5 @@
 import type { Logger } from "../log/logger.ts";
-import { listen } from "./page.ts";
+import { listen } from "./browser-page.ts";
 
 /** Logs what nobody catches; the returned function stops it. */
 export function captureErrors(log: Logger): () => void {
