@@ -20,7 +20,7 @@ import { fromMiddy } from "./middy-error.ts";
 import { readResult } from "./result.ts";
 import type { ClaimDescription } from "./write-once.ts";
 
-export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
 
 /** Options of `requestScope`. */
 export interface RequestScopeOptions {

@@ -5,7 +5,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "./outbox-record.ts";
 import { type TimedContext, type TimeLeft, timeLeft } from "./time-left.ts";
 
-export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
 
 /** How old a row has to be, in milliseconds: a younger one is on its way, by the function that has committed it. */
 const graceMs = 2_000;
