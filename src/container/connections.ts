@@ -19,7 +19,7 @@ export interface OpenRequest {
   readonly log?: Logger | undefined;
   /** Its answer, where its connection writes several side by side. */
   outflow?: Outflow;
-  /** Nobody reads its answer: it is ended for that, and a line says so. */
+  /** Its client does not read the answer: it is ended for that, with a log line. */
   isStalled?: boolean;
 }
 

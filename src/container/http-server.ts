@@ -140,7 +140,7 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
  * written it cannot: they are written, and the last one closes it.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
-  // Nobody else listens any more, and an error without a listener would end the process.
+  // No other listener is left, and an error without one would end the process.
   socket.on("error", () => socket.destroy());
   if (connection.requests.size === 0) return !connection.isClosing;
   connection.isBroken = true;

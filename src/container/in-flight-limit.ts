@@ -77,7 +77,7 @@ export function createInFlightLimit(socket: Duplex, hold?: () => () => void): In
 
 /**
  * Reads nothing from a socket of HTTP/1.1 until the returned function is called. Node's server resumes the socket after
- * each message, whoever has paused it: so `resume` itself does nothing meanwhile. What one read had brought is parsed.
+ * each message, even if it is paused here: so `resume` does nothing meanwhile. What one read brought is still parsed.
  */
 export function holdBack(socket: Socket): () => void {
   const pause = () => void socket.pause();

@@ -139,7 +139,7 @@ function record({ entered, cutOff, exitCode, signals }: Lifecycle, { requestIds,
   return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
 }
 
-/** What was thrown and nobody caught, for the log. */
+/** An uncaught error, for the log. */
 export function thrown(error: unknown): Record<string, unknown> {
   return describeError(error, { requestId: "", environment: "production" }).log.data;
 }

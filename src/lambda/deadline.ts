@@ -46,7 +46,7 @@ export interface EarlyTimeout {
   readonly timeoutEarlyInMillis: number;
 }
 
-/** What is left for the answer's own way, in milliseconds, where nobody says otherwise. */
+/** The time reserved for sending the answer, in milliseconds, by default. */
 const defaultMarginMs = 50;
 /** Middy's own default: that it was given cannot be told. */
 const middyMarginMs = 5;
