@@ -19,39 +19,41 @@ export async function openParameters(options: SsmOptions): Promise<ParameterRead
     ...clientOptions(options),
     requestHandler: { connectionTimeout: attemptMs, requestTimeout: attemptMs, throwOnRequestTimeout: true },
   });
-  const unreadable = (what: string, late: AbortSignal, error: unknown) => {
+  const unreadable = (what: string, timeout: AbortSignal, error: unknown) => {
     // Safe: the SDK throws errors only.
-    const reason = late.aborted ? `no complete answer within ${totalMs} ms` : `${(error as Error).name} after the SDK's retries`;
+    const reason = timeout.aborted
+      ? `no complete answer within ${totalMs} ms`
+      : `${(error as Error).name} after the SDK's retries`;
     return new Error(`${what} cannot be read: ${reason}`, { cause: error });
   };
   return {
     read: async (path) => {
       const found: ConfigParameter[] = [];
-      const late = AbortSignal.timeout(totalMs);
+      const timeout = AbortSignal.timeout(totalMs);
       const pages = paginateGetParametersByPath(
         { client, pageSize: 10 },
         { Path: path, Recursive: true, WithDecryption: true },
-        { abortSignal: late },
+        { abortSignal: timeout },
       );
       try {
         for await (const { Parameters } of pages) {
-          late.throwIfAborted();
+          timeout.throwIfAborted();
           found.push(...(Parameters ?? []).map(parameterOf));
         }
       } catch (error) {
-        throw unreadable(`SSM parameters below ${path}`, late, error);
+        throw unreadable(`SSM parameters below ${path}`, timeout, error);
       }
       return found;
     },
     get: async (name) => {
-      const late = AbortSignal.timeout(totalMs);
+      const timeout = AbortSignal.timeout(totalMs);
       try {
         const command = new GetParameterCommand({ Name: name, WithDecryption: true });
-        const { Parameter } = await client.send(command, { abortSignal: late });
+        const { Parameter } = await client.send(command, { abortSignal: timeout });
         return Parameter && parameterOf(Parameter);
       } catch (error) {
         if (error instanceof Error && error.name === "ParameterNotFound") return undefined;
-        throw unreadable(`The SSM parameter ${name}`, late, error);
+        throw unreadable(`The SSM parameter ${name}`, timeout, error);
       }
     },
     middlewareStack: client.middlewareStack,

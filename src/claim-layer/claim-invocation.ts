@@ -9,7 +9,7 @@ import type { DurableInvocation } from "./durable-execution.ts";
  * | state | |
  * |---|---|
  * | `claiming` | it asks for its claim |
- * | `refused` | somebody else has the claim, or the work is done |
+ * | `refused` | another owner has the claim, or the work is done |
  * | `held` | it has waited and has the claim: the engine comes once more |
  * | `running` | it has the claim, and its function runs |
  * | `settled` | it is over |
@@ -40,7 +40,7 @@ export function isReplay({ durable, data }: Invocation): boolean {
   return durable?.replayed !== undefined && Object.is(durable.replayed.event, data);
 }
 
-/** Whether it was refused, and the engine went on as if it were not: a replay that nobody told the layer of. */
+/** Whether it was refused and the engine ran it anyway: a replay that the layer was not told of. */
 export function isUnanswered({ state, isRefusalKnown }: Invocation): boolean {
   return state === "refused" && !isRefusalKnown;
 }

@@ -145,9 +145,9 @@ export class ClaimLayer extends BasePersistenceLayer {
     const fits = (one: Invocation) => one.key === idempotencyKey && (one.claim !== undefined || isUnanswered(one));
     const invocation = this.#current(fits) ?? this.#begin(undefined, idempotencyKey);
     try {
-      // What a replay finds stored stays: everybody else has got it.
+      // A replay keeps what it finds stored: other callers have got it already.
       if (isUnanswered(invocation) && (await this.#claims.takeForReplay(invocation)) === "done") return;
-      // Where somebody else asked for the claim, or nobody did, it may be free still.
+      // If no claim was asked for, or by another invocation, it may still be free.
       if (invocation.state === "claiming") {
         invocation.fingerprint = payloadHash || undefined;
         await this.#claims.take(invocation, 0);
@@ -190,7 +190,7 @@ export class ClaimLayer extends BasePersistenceLayer {
     };
   }
 
-  /** The innermost invocation under way that fits; one that was settled is none of whoever called it. */
+  /** The innermost unsettled invocation that fits. */
   #current(fits: (invocation: Invocation) => boolean): Invocation | undefined {
     let invocation = this.#invocations.getStore();
     while (invocation !== undefined && (invocation.state === "settled" || !fits(invocation))) invocation = invocation.outer;

@@ -18,12 +18,12 @@ export interface FunctionClaims {
   /** Takes the claim of a replay that the engine let run, unless its work is done already. */
   takeForReplay(invocation: Invocation): Promise<"done" | undefined>;
   /**
-   * Stores a result; `false` where the claim is somebody else's.
+   * Stores a result; `false` if another owner has taken the claim over.
    *
    * @throws TypeError where the result could not be stored, though the work is now known to be done.
    */
   complete(claim: Claim, result: unknown): Promise<boolean>;
-  /** Lets the function run again. It never throws: what the function has thrown is what counts. */
+  /** Lets the function run again. Never throws: the function's own error counts. */
   release(invocation: Invocation): Promise<void>;
   read(idempotencyKey: string): Promise<ClaimRecord | undefined>;
   /** @throws TypeError where its result could not be stored. */

@@ -1,7 +1,7 @@
 import type { Logger } from "../log/logger.ts";
-import { listen } from "./page.ts";
+import { listen } from "./browser-page.ts";
 
-/** Logs what nobody catches; the returned function stops it. */
+/** Logs uncaught errors; the returned function stops it. */
 export function captureErrors(log: Logger): () => void {
   const stopErrors = listen("error", ({ error, message }) => log.error("uncaught.error", { error: error ?? message }));
   const stopRejections = listen("unhandledrejection", ({ reason }) => log.error("unhandled.rejection", { error: reason }));

@@ -1,10 +1,10 @@
 import type { Logger, LogLevel } from "../log/logger.ts";
+import { page } from "./browser-page.ts";
 import { captureErrors } from "./capture.ts";
 import type { ClientLoggerOptions } from "./options.ts";
-import { createOutbox } from "./outbox.ts";
-import { page } from "./page.ts";
 import { recordFields } from "./record-fields.ts";
 import { recordText } from "./record-text.ts";
+import { createSendQueue } from "./send-queue.ts";
 
 /** The browser logger (specification 2.5). */
 export interface ClientLogger extends Logger {
@@ -26,17 +26,17 @@ const levels: readonly LogLevel[] = ["debug", "info", "warn", "error"];
  */
 export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
   const { environment, context = {}, level = environment === "development" ? "debug" : "info" } = options;
-  const outbox = environment === "development" ? undefined : createOutbox(options);
+  const queue = environment === "development" ? undefined : createSendQueue(options);
   const threshold = levels.indexOf(level);
   const write = (at: LogLevel, fields: Record<string, unknown>, msg: string, data?: Record<string, unknown>) => {
     if (levels.indexOf(at) < threshold) return;
     try {
       const named = recordFields(fields, data);
-      if (outbox === undefined) page.console?.[at](msg, named);
-      else outbox.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
+      if (queue === undefined) page.console?.[at](msg, named);
+      else queue.add(recordText(at, String(msg), { clientTime: new Date().toISOString(), ...named }));
     } catch {
       // What is logged may be anything, also something that throws when it is looked at.
-      outbox?.add(recordText("warn", "client_log.unreadable", { level: at }));
+      queue?.add(recordText("warn", "client_log.unreadable", { level: at }));
     }
   };
   const create = (fields: Record<string, unknown>): Logger => ({
@@ -56,10 +56,10 @@ export function createClientLogger(options: ClientLoggerOptions): ClientLogger {
   const release = options.captureErrors === true ? captureErrors(log) : () => {};
   return {
     ...log,
-    flush: async () => outbox?.flush(),
+    flush: async () => queue?.flush(),
     close: async () => {
       release();
-      await outbox?.close();
+      await queue?.close();
     },
   };
 }

@@ -2,10 +2,10 @@ import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { Logger } from "../log/logger.ts";
-import { Few } from "./few.ts";
-import type { Turns } from "./turns.ts";
+import type { InFlightLimit } from "./in-flight-limit.ts";
+import { SmallSet } from "./small-set.ts";
 
-/** A request that is being answered, or waits for its turn. */
+/** A request that is being answered, or waits for room. */
 export interface OpenRequest {
   /** Known as soon as it is served. */
   requestId: string;
@@ -19,7 +19,7 @@ export interface OpenRequest {
   readonly log?: Logger | undefined;
   /** Its answer, where its connection writes several side by side. */
   outflow?: Outflow;
-  /** Nobody reads its answer: it is ended for that, and a line says so. */
+  /** Its client does not read the answer: it is ended for that, with a log line. */
   isStalled?: boolean;
 }
 
@@ -48,7 +48,7 @@ export interface Lingering {
 /** What is known of one connection. */
 export interface Connection {
   /** Those that are being answered, in the order they came. */
-  readonly requests: Few<OpenRequest>;
+  readonly requests: SmallSet<OpenRequest>;
   /** When it was accepted, by `performance.now()`. */
   readonly openedMs: number;
   /** How many bytes had come when the last answer was out: as long as there are no more, it is idle. */
@@ -63,7 +63,7 @@ export interface Connection {
   /** There where it speaks HTTP/2. */
   session: Session | undefined;
   /** There once it has had a request. */
-  turns: Turns | undefined;
+  inFlight: InFlightLimit | undefined;
   /** What is left of it once it was told to close. */
   lingering: Lingering | undefined;
   /** The network's socket, below that of TLS. */
@@ -119,7 +119,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
     let connection = known.get(socket);
     if (connection === undefined) {
       connection = {
-        requests: new Few(),
+        requests: new SmallSet(),
         openedMs: performance.now(),
         idleAtBytes: 0,
         isBroken: false,
@@ -127,7 +127,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
         failBody: undefined,
         upgraded: undefined,
         session: undefined,
-        turns: undefined,
+        inFlight: undefined,
         lingering: undefined,
         transport: socket,
       };

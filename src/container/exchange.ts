@@ -11,10 +11,10 @@ import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
 import { headersOf, noBytes, splitTarget } from "./http-request.ts";
+import type { InFlightLimit, LimitedRequest } from "./in-flight-limit.ts";
 import { lingerAfterAnswer } from "./lingering-close.ts";
 import { receiveBody } from "./receive-body.ts";
 import { reportCut } from "./report-cut.ts";
-import type { Turn, Turns } from "./turns.ts";
 
 /** What all requests of a server are served with. */
 export interface Serving {
@@ -26,7 +26,7 @@ export interface Serving {
 /** Where an exchange stands. */
 interface Place {
   readonly connection: Connection;
-  readonly turns: Turns;
+  readonly inFlight: InFlightLimit;
 }
 
 /** How an exchange begins. */
@@ -40,7 +40,7 @@ interface Beginning {
  * A request of HTTP/1.1 and its answer. One object with methods: a function that is made for each request keeps whatever
  * it uses for as long as itself, and a dozen of them were a tenth of a request's time (`http-no-log` in `bench/results.json`).
  */
-export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
+export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest {
   requestId = "";
   readonly method: string;
   readonly path: string;
@@ -56,7 +56,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #connection: Connection;
-  readonly #turns: Turns;
+  readonly #inFlight: InFlightLimit;
   readonly #expectsContinue: boolean;
   readonly #departure = new AbortController();
   #scope: RequestScope | undefined = undefined;
@@ -64,7 +64,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
 
   constructor(
     serving: Serving,
-    { connection, turns }: Place,
+    { connection, inFlight }: Place,
     message: IncomingMessage,
     response: ServerResponse,
     { refusal, expectsContinue }: Beginning,
@@ -83,7 +83,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
     this.#message = message;
     this.#response = response;
     this.#connection = connection;
-    this.#turns = turns;
+    this.#inFlight = inFlight;
     this.#expectsContinue = expectsContinue;
   }
 
@@ -131,7 +131,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
     connection.idleAtBytes = bytesRead(socket);
     if (!this.#response.writableFinished) this.abort(new DOMException("The client has gone", "AbortError"));
     if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
-    this.#turns.leave(this);
+    this.#inFlight.leave(this);
   }
 
   /** Closes the connection with this answer, where no other follows. */
@@ -145,7 +145,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, Turn {
       this.#response.setHeader("connection", "close");
     }
     // It may still send a body that nobody wants, or requests that were not read.
-    if (!complete || (isLast && this.#turns.hadToWait)) {
+    if (!complete || (isLast && this.#inFlight.hadToWait)) {
       lingerAfterAnswer(socket, connection, this.#message, this.#serving.settings.requestTimeoutMs, draining);
     }
   }

@@ -20,11 +20,11 @@ import { Exchange, type Serving } from "./exchange.ts";
 import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
 import { headersOf, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
+import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
 import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
 import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
-import { createTurns, holdBack } from "./turns.ts";
 
 /** The container's HTTP server, its connections, and what its requests hold of their bodies. */
 export interface ContainerServer {
@@ -96,11 +96,11 @@ function respond(
     message.resume(); // what lingers reads it away
     return;
   }
-  connection.turns ??= createTurns(socket, () => holdBack(socket));
-  const { turns } = connection;
-  const exchange = new Exchange(serving, { connection, turns }, message, response, { refusal, expectsContinue });
+  connection.inFlight ??= createInFlightLimit(socket, () => holdBack(socket));
+  const { inFlight } = connection;
+  const exchange = new Exchange(serving, { connection, inFlight }, message, response, { refusal, expectsContinue });
   connection.requests.add(exchange);
-  turns.enter(exchange);
+  inFlight.enter(exchange);
   response.on("close", () => exchange.leave());
 }
 
@@ -140,7 +140,7 @@ const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {
  * written it cannot: they are written, and the last one closes it.
  */
 function isFree(connection: Connection, socket: Duplex): boolean {
-  // Nobody else listens any more, and an error without a listener would end the process.
+  // No other listener is left, and an error without one would end the process.
   socket.on("error", () => socket.destroy());
   if (connection.requests.size === 0) return !connection.isClosing;
   connection.isBroken = true;

@@ -12,10 +12,10 @@ import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
 import { noBytes, splitTarget } from "./http-request.ts";
+import { createInFlightLimit, type InFlightLimit, type LimitedRequest, maxInFlight } from "./in-flight-limit.ts";
 import { type BodyHolder, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 import { reportCut } from "./report-cut.ts";
-import { createTurns, maxInFlight, type Turn, type Turns } from "./turns.ts";
 
 /** A request of HTTP/2. */
 interface StreamRequest extends HttpRequest, OpenRequest {
@@ -48,14 +48,14 @@ export function serveSession(
   session.setTimeout(settings.keepAliveTimeoutMs, () => {
     if (connection.requests.size === 0) session.close();
   });
-  const turns = createTurns(socket);
+  const inFlight = createInFlightLimit(socket);
   session.on("stream", (stream, received, _flags, fields) => {
     stream.on("error", () => {});
     /* v8 ignore next -- Node says of a stream before it reads its reset; else its end would be waited for in vain */
     if (stream.closed) return;
     const held = holdBytes(bodies);
     const request = streamRequest(stream, received, fields, remoteAddress, settings, held);
-    respond(runtime, connection, turns, stream, request, held);
+    respond(runtime, connection, inFlight, stream, request, held);
     if (runtime.lifecycle.draining.aborted) connection.session?.retire();
   });
 }
@@ -75,7 +75,7 @@ function retire(connection: Connection, session: ServerHttp2Session): void {
 function respond(
   runtime: Runtime,
   connection: Connection,
-  turns: Turns,
+  inFlight: InFlightLimit,
   stream: ServerHttp2Stream,
   request: StreamRequest,
   held: HeldBytes,
@@ -90,12 +90,12 @@ function respond(
       stream.close(internalError);
     }
   };
-  const turn: Turn = { work: () => serve(runtime, request, { send }), ended: held.release, left: 2 };
-  turns.enter(turn);
+  const limited: LimitedRequest = { work: () => serve(runtime, request, { send }), ended: held.release, left: 2 };
+  inFlight.enter(limited);
   stream.on("close", () => {
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
-    turns.leave(turn);
+    inFlight.leave(limited);
   });
 }
 

@@ -90,7 +90,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       void (life.workers?.finished() ?? Promise.resolve()).then(() => done("workers-stopped"));
     },
     "cut-workers": () => {
-      const messages = [...runtime.consuming.values()].map(({ handler, ids }) => ({ handler, ...ids }));
+      const messages = [...runtime.inFlight.values()].map(({ handler, ids }) => ({ handler, ...ids }));
       cut.messages = messages.slice(0, mostNamed);
       log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
     },
@@ -139,7 +139,7 @@ function record({ entered, cutOff, exitCode, signals }: Lifecycle, { requestIds,
   return { clean: exitCode === 0, exitCode, signals, phaseMs, totalMs, cutOff, ...cutOffWork };
 }
 
-/** What was thrown and nobody caught, for the log. */
+/** An uncaught error, for the log. */
 export function thrown(error: unknown): Record<string, unknown> {
   return describeError(error, { requestId: "", environment: "production" }).log.data;
 }

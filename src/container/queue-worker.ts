@@ -16,9 +16,9 @@ export interface QueueWorker {
 
 /** How many messages a process works on at once: the next are received when there are fewer. */
 const maxRunning = 10;
-/** How often a message that is worked on is kept hidden: twice may fail. */
+/** How often the visibility timeout of a message in progress is renewed: two renewals may fail. */
 const renewMs = (visibilitySeconds * 1_000) / 3;
-/** How much longer than a message that comes again those behind it in its group are hidden. */
+/** How much longer than a retried message those behind it in its group stay invisible. */
 const behindFirstMs = 1_000;
 /** How long a poll waits for a message, in seconds: a process that stops waits for its last one, which the linger covers. */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
@@ -28,8 +28,8 @@ const lookMs = 20;
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
 /**
- * Polls a queue and does what its messages ask for: ten at a time, those of one group one after the other. What takes long
- * is kept hidden from others meanwhile.
+ * Polls a queue and processes its messages: ten at a time, those of one group one after the other. The visibility timeout of
+ * those that take long is renewed.
  */
 export async function startQueueWorker(
   runtime: Runtime,
@@ -81,7 +81,7 @@ export async function startQueueWorker(
   return {
     stop: () => {
       stopping.abort();
-      // Not cut off: what a poll has been given would be hidden from everybody for a while.
+      // Not aborted: messages of an aborted poll would stay invisible until their visibility timeout ends.
       consumer.stop();
     },
     finished: async () => {
@@ -107,14 +107,14 @@ function groups(messages: readonly QueueMessage[]): QueueMessage[][] {
 async function workOn(runtime: Runtime, adapters: Adapters, queue: MessageQueue, group: readonly QueueMessage[]): Promise<void> {
   const waiting = new Set(group);
   const renewing = setInterval(() => {
-    // What fails is tried again at the next turn.
+    // The next renewal makes up for one that failed.
     for (const { receipt } of waiting) queue.changeVisibility(receipt, visibilitySeconds * 1_000).catch(() => undefined);
   }, renewMs);
   let behindMs: number | undefined;
   try {
     for (const message of group) {
       if (behindMs !== undefined) {
-        // It must not overtake the one of its group that comes again.
+        // It must not overtake the retried message of its group.
         waiting.delete(message);
         await queue.changeVisibility(message.receipt, behindMs);
         continue;

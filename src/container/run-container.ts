@@ -128,7 +128,7 @@ function exiting(): Promise<never> {
 
 const sameSignalMs = 200;
 
-/** Hears the signals of the process, and what is thrown and nobody catches. Returns what stops that. */
+/** Listens to the process's signals and uncaught errors. The returned function stops it. */
 function listen(runtime: Runtime, life: ProcessLife): () => void {
   let lastAt = Number.NEGATIVE_INFINITY;
   let count = 0;

@@ -1,5 +1,5 @@
 import type { LookupAddress } from "node:dns";
-import { createTurns } from "./turns.ts";
+import { createKeyedLimiter } from "./keyed-limiter.ts";
 
 /** How many look-ups of one tenant go on at once; more of them wait. */
 const mostOfTenant = 4;
@@ -37,13 +37,13 @@ export function createNameLookups({
   servers,
   hostsFile = machineHostsFile(),
 }: NameLookupOptions = {}): (tenant: string | undefined) => NameLookup {
-  const inTurn = createTurns(mostOfTenant);
+  const limited = createKeyedLimiter(mostOfTenant);
   return (tenant = "") =>
     async (hostname, signal) => {
       const name = hostname.replace(/\.$/, "");
       if (name === "localhost" || name.endsWith(".localhost")) return loopback;
       const own = await hostsAddresses(hostsFile, name);
-      return own.length > 0 ? own : inTurn(tenant, signal, () => askServers(servers, name, signal));
+      return own.length > 0 ? own : limited(tenant, signal, () => askServers(servers, name, signal));
     };
 }
 
@@ -81,13 +81,13 @@ async function askServers(
   try {
     const asked = [resolver.resolve4(name), resolver.resolve6(name)] as const;
     const both = Promise.allSettled(asked);
-    const late = () =>
+    const timeout = () =>
       new Promise<void>((resolve) => {
         timer = setTimeout(resolve, otherFamilyMs);
       });
     // Where neither has addresses, both have settled.
     await Promise.any(asked).then(
-      () => Promise.race([both, late()]),
+      () => Promise.race([both, timeout()]),
       () => undefined,
     );
     cancel();

@@ -14,7 +14,7 @@ import { refuseInProduction } from "./refusal.ts";
 export function developmentSecret(directory: string, env: Variables): string {
   refuseInProduction("The development secret", env);
   createDataDirectory(directory);
-  return keptSecret(join(directory, "development-secret"));
+  return secretInFile(join(directory, "development-secret"));
 }
 
 /**
@@ -22,7 +22,7 @@ export function developmentSecret(directory: string, env: Variables): string {
  *
  * @throws Error where the file holds less than 32 bytes.
  */
-export function keptSecret(path: string): string {
+export function secretInFile(path: string): string {
   const secret = read(path) ?? create(path);
   if (Buffer.byteLength(secret) < 32) throw new Error(`${path} holds less than 32 bytes: delete it, and a new one is made`);
   return secret;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../process/clock.ts";
-import { keptSecret } from "./development-secret.ts";
+import { secretInFile } from "./development-secret.ts";
 import { validationError } from "./operation.ts";
 import { checkName, isUnder } from "./parameter-names.ts";
 import { openParameterStore, type ParameterStore, type ParameterType, type StoredParameter } from "./parameter-store.ts";
@@ -36,7 +36,7 @@ export interface SsmOptions {
  * sealed where it is kept, and in answers without `WithDecryption`.
  */
 export function openSsm({ directory, clock = systemClock, region = "us-east-1" }: SsmOptions = {}): AwsJsonService {
-  const secret = directory === undefined ? randomBytes(32).toString("base64url") : keptSecret(join(directory, "ssm-key"));
+  const secret = directory === undefined ? randomBytes(32).toString("base64url") : secretInFile(join(directory, "ssm-key"));
   const store = openParameterStore(directory === undefined ? undefined : join(directory, "ssm.json"));
   const ssm: Ssm = { store, sealer: createSealer(secret), clock, region };
   return {

@@ -59,7 +59,7 @@ export interface Envelope {
 /**
  * Reads an envelope, as EventBridge puts it into a queue or as it is.
  *
- * @throws PermanentError naming what is not as it has to be: whoever forged it, trying again would not mend it.
+ * @throws PermanentError naming what is wrong with it: a retry would not mend it.
  */
 export function readEnvelope(text: string): SharedEvent {
   return openEnvelope(objectOf(text, "the message")).event;

@@ -51,7 +51,7 @@ export interface MessageGuardOptions {
 export function createMessageGuard({ proof: asked, source: own, secrets, clock, log }: MessageGuardOptions): MessageGuard {
   const derived = new Map<KeyObject, KeyObject>();
   const met = new Set<string>();
-  const noted = new Map<string, { atMs: number; messages: number }>();
+  const warned = new Map<string, { atMs: number; messages: number }>();
 
   /** Derived once; a ring that is read again has other objects for the same keys. */
   const signingKey = (ringKey: KeyObject, keys: ReadonlyMap<string, KeyObject>): KeyObject => {
@@ -90,17 +90,17 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
     return isProven(message, proof, key) ? undefined : { line, reason: "its proof is not of this message" };
   };
 
-  /** What `require` would refuse, at most once a minute for each kind of it. */
-  const note = ({ line, reason }: Doubt, { kind, name, id }: ProvenMessage, queue: MessageQueue, messageId: string) => {
+  /** Logs what `require` would refuse, at most once a minute for each kind. */
+  const warn = ({ line, reason }: Doubt, { kind, name, id }: ProvenMessage, queue: MessageQueue, messageId: string) => {
     const key = `${line} ${kind}`;
-    const last = noted.get(key);
+    const last = warned.get(key);
     const messages = (last?.messages ?? 0) + 1;
     const nowMs = clock.now();
     if (last !== undefined && nowMs - last.atMs < lineMs) {
       last.messages = messages;
       return;
     }
-    noted.set(key, { atMs: nowMs, messages: 0 });
+    warned.set(key, { atMs: nowMs, messages: 0 });
     log.warn(line, { queue: queue.name, messageId, [kind]: name, [`${kind}Id`]: id, reason, messages });
   };
 
@@ -128,8 +128,8 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
       const message = isJob ? provenJob(read.job, own) : provenEvent(read.event, read.source ?? own);
       const doubt = doubtOf(message, read.proof, recent);
       if (doubt === undefined) return;
-      if (mode === "sign") return note(doubt, message, queue, messageId);
-      // A key that was added a moment ago is known the next time.
+      if (mode === "sign") return warn(doubt, message, queue, messageId);
+      // A key that was just added is known at the next attempt.
       if (doubt.isStale) throw new FrameworkError("config_unavailable", `${doubt.reason}, and it cannot be read at the moment`);
       throw new PermanentError(doubt.reason);
     },
@@ -141,7 +141,7 @@ function provenEvent(event: SharedEvent, source: string): ProvenMessage {
   return { kind: "event", source, name, id, payload, causedBy, origRequestId, tenantId, userId };
 }
 
-/** A job is nobody else's: one of another server is not run here, although they share the ring. */
+/** A job belongs to its server: another server's job is refused, even if they share the ring. */
 function provenJob(job: JobMessage, source: string): ProvenMessage {
   const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId } = job;
   return { kind: "job", source, name, id, payload, causedBy, origRequestId, tenantId, userId };

@@ -25,7 +25,7 @@ export interface OutboxStore {
   item(row: OutboxRow): TransactionItem;
   remove(row: OutboxRow): Promise<void>;
   /**
-   * Moves a row out of its shard, with all that it has, to where nobody dispatches it.
+   * Moves a row out of its shard, with all its attributes, to where it is not dispatched.
    *
    * @returns whether it was still there.
    */
@@ -73,7 +73,7 @@ export interface Outbox {
    */
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
-   * Dispatches the rows that are older than `graceMs`, of every shard that nobody else sweeps, and sets aside those that the
+   * Dispatches the rows that are older than `graceMs`, of every shard that no other sweep has claimed, and sets aside those that the
    * bus will never take.
    *
    * @throws what the store throws.
@@ -89,12 +89,12 @@ export interface SweepOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What came of a sweep, in events. */
+/** The result of a sweep, in events. */
 export interface Swept {
   readonly dispatched: number;
   /** How many at least are still there, and will be tried again. */
   readonly left: number;
-  /** How many the bus will never take: they are out of the way, and wait for somebody to look at them. */
+  /** How many the bus will never take: they are set aside for an operator. */
   readonly setAside: number;
 }
 
@@ -105,7 +105,7 @@ const pageSize = 100;
 
 const noEvent: Refusal = { reason: "the row is no event: it has no envelope, type or event ID", isFinal: true };
 
-/** What whoever goes through a shard claims: two would dispatch the same rows twice. */
+/** The claim of a shard's sweep: two sweeps at once would dispatch the same rows twice. */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 /** Creates an {@link Outbox}. */
@@ -155,7 +155,7 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
 
   const sweepShard = async (shard: string, { graceMs, signal }: SweepOptions): Promise<Swept> => {
     const before = timeText(clock.now() - graceMs + 1);
-    // Most shards have nothing: these cost one read, and nobody has to claim them.
+    // Most shards are empty: they cost one read, and no claim.
     const first = await store.pending(shard, before, 1);
     if (first.length === 0) return { dispatched: 0, left: 0, setAside: 0 };
     const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });

@@ -10,7 +10,7 @@ export function proofMode(proof: MessageProof | undefined, hasRing: boolean): Me
   return proof ?? (hasRing ? "sign" : "off");
 }
 
-/** What shows that a message was made by somebody who has a key of the ring. */
+/** Proves that the sender of a message has a key of the ring. */
 export interface Proof {
   /** The name of the key of the ring that the signing key is derived from. */
   readonly key: string;

@@ -20,7 +20,7 @@ import { fromMiddy } from "./middy-error.ts";
 import { readResult } from "./result.ts";
 import type { ClaimDescription } from "./write-once.ts";
 
-export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
 
 /** Options of `requestScope`. */
 export interface RequestScopeOptions {
@@ -54,7 +54,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     },
     fail: (error, scope, facts) => {
       if (facts.shape !== undefined) return eventCodec.fail(error, scope, facts);
-      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // for the log: whoever sent the event has to know that it failed
+      fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // for the log; it is rethrown, so that the event's source sees the failure
       throw error;
     },
     finish: (result, scope, facts) =>
@@ -102,7 +102,7 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
     },
     committedAnswer: (result) => answerOf(readResult(result)),
   });
-  // What nothing claimed, and what was not committed, stays as the middlewares have left it.
+  // Without a claim or a commit, the result stays as the middlewares left it.
   if (ended.kind === "done" && id === undefined) return ended.result;
   return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: no answer is a stream
 }
@@ -124,12 +124,12 @@ function adoptedClaim(
     declaration: { name: String(scope.handler), ...described },
     input: { method: request.method, path: request.path, query: request.query, body: bytes },
     assertFits: (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
-    // Who it is may be known to the handler's own middlewares alone.
+    // Only the handler's own middlewares may know who the caller is.
     anonymousAs: JSON.stringify([authorization, cookie]),
   });
 }
 
-/** The answer of a run that came to its end; where its result is none, the 500 of that, since what was done is done. */
+/** The answer of a finished run. A result that is no answer becomes a 500 that is stored: the work is done. */
 function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): WriteAnswer {
   try {
     return answerOf(readResult(result));
@@ -138,7 +138,7 @@ function doneAnswer(result: unknown, scope: RequestScope, facts: HttpFacts): Wri
   }
 }
 
-/** What the handler gave, or one of its middlewares, as an answer that can be kept. */
+/** The result of the handler, or of one of its middlewares, as an answer that can be stored. */
 function answerOf({ statusCode, headers, cookies, body, isBase64Encoded }: LambdaAnswer): WriteAnswer {
   const content = isBase64Encoded === true && body !== undefined ? Buffer.from(body, "base64") : body;
   return { status: statusCode, headers, cookies, body: content };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
-import * as runtimeModule from "./create-runtime.ts";
+import * as runtimeModule from "./lambda-runtime.ts";
 
 beforeEach(() => {
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", undefined);

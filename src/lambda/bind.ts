@@ -2,7 +2,7 @@ import { loadPowertools } from "../log/load-powertools.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
-import type { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+import type { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
 /** What invocations of a function need, in one module. */

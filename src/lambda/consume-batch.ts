@@ -5,7 +5,7 @@ import { processMessage } from "../run/process-message.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
 
-export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
 
 /** Processes the messages of one invocation: those of an ordered queue in their order. */
 export async function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {

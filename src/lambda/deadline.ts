@@ -9,8 +9,8 @@ export interface Deadline {
   readonly signal: AbortSignal;
 }
 
-/** Is told that the time is over. */
-export interface Late {
+/** Called when the time is over. */
+export interface TimeoutListener {
   /**
    * @param afterMs - how long the invocation had, in milliseconds
    * @param abort - aborts the signal; what listens then runs at once, so it is for the invocation's own scope to call
@@ -23,7 +23,7 @@ export interface Deadlines {
   /** The deadline of an invocation; `undefined` where its context knows no time, as in tests. */
   of(context: unknown, nowMs: number): Deadline | undefined;
   /** From here until `leave` the time counts. */
-  enter(deadline: Deadline, late: Late): void;
+  enter(deadline: Deadline, listener: TimeoutListener): void;
   /** Ends it, and tells whether the time was over before. */
   leave(deadline: Deadline): boolean;
 }
@@ -33,7 +33,7 @@ interface Linked extends Deadline {
   readonly delayMs: number;
   readonly dueMs: number;
   readonly controller: AbortController;
-  late: Late | undefined;
+  listener: TimeoutListener | undefined;
   before: Linked | undefined;
   after: Linked | undefined;
 }
@@ -46,7 +46,7 @@ export interface EarlyTimeout {
   readonly timeoutEarlyInMillis: number;
 }
 
-/** What is left for the answer's own way, in milliseconds, where nobody says otherwise. */
+/** The time reserved for sending the answer, in milliseconds, by default. */
 const defaultMarginMs = 50;
 /** Middy's own default: that it was given cannot be told. */
 const middyMarginMs = 5;
@@ -86,7 +86,7 @@ export function createDeadlines({ timeoutEarly, timeoutEarlyInMillis }: EarlyTim
     for (const one of due) {
       unlink(one);
       const timeout = new FrameworkError("timeout", timeoutMessage);
-      one.late?.timedOut(timeout, one.delayMs, () => one.controller.abort(timeout));
+      one.listener?.timedOut(timeout, one.delayMs, () => one.controller.abort(timeout));
     }
   };
   const unlink = (one: Linked) => {
@@ -106,13 +106,22 @@ export function createDeadlines({ timeoutEarly, timeoutEarlyInMillis }: EarlyTim
       const controller = new AbortController();
       const dueMs = nowMs + delayMs;
       const { signal } = controller;
-      const one: Linked = { leftMs, delayMs, dueMs, signal, controller, late: undefined, before: undefined, after: undefined };
+      const one: Linked = {
+        leftMs,
+        delayMs,
+        dueMs,
+        signal,
+        controller,
+        listener: undefined,
+        before: undefined,
+        after: undefined,
+      };
       return one;
     },
-    enter: (deadline, late) => {
+    enter: (deadline, listener) => {
       if (!timeoutEarly) return;
       const one = deadline as Linked; // safe, here and below: `of` made it
-      one.late = late;
+      one.listener = listener;
       one.after = first;
       if (first !== undefined) first.before = one;
       first = one;

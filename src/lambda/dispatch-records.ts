@@ -5,7 +5,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "./outbox-record.ts";
 import { type TimedContext, type TimeLeft, timeLeft } from "./time-left.ts";
 
-export { createLambdaRuntime, loadSdk } from "./create-runtime.ts";
+export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
 
 /** How old a row has to be, in milliseconds: a younger one is on its way, by the function that has committed it. */
 const graceMs = 2_000;
@@ -79,7 +79,7 @@ async function dispatchShard(
   try {
     if (time.isOverIn(0)) return given.rows;
     waiting = await rowsOf(store, given);
-    // The usual end: whoever has committed them has dispatched them.
+    // The usual end: the run that committed them has dispatched them.
     if (waiting.length === 0) return [];
     const youngMs = Math.min(graceMs, graceMs - Math.min(...waiting.map(({ sort }) => clock.now() - timeOf(sort))));
     if (time.isOverIn(Math.max(0, youngMs))) return leftOf(given, waiting);

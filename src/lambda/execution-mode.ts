@@ -2,7 +2,7 @@ import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "../run/scope.ts";
-import { createDeadlines, type EarlyTimeout, type Late } from "./deadline.ts";
+import { createDeadlines, type EarlyTimeout, type TimeoutListener } from "./deadline.ts";
 import type { ExecutionMode } from "./lazy-mode.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
@@ -136,7 +136,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
                 handle !== undefined
                   ? answerError
                   : () => answerEarly(plugin, (result) => resolve(codec.finish(result as Result, scope, facts)), answerError);
-              deadlines.enter(deadline, lateIn(scope, early));
+              deadlines.enter(deadline, timeoutListener(scope, early));
             }
             const result = await running;
             if (deadline === undefined || !deadlines.leave(deadline)) resolve(codec.finish(result, scope, facts));
@@ -169,7 +169,7 @@ function ended(plugin: MiddyPlugin, request: unknown): unknown {
   return end instanceof Promise ? end : undefined;
 }
 
-function lateIn(scope: RequestScope, answerError: (error: unknown) => void): Late {
+function timeoutListener(scope: RequestScope, answerError: (error: unknown) => void): TimeoutListener {
   return {
     timedOut: (timeout, afterMs, abort) =>
       runWithStore(scope, () => {

@@ -5,7 +5,7 @@ import { defineFeature } from "../declare/feature.ts";
 import type { EmbeddedStack } from "../embedded/index.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
-import { type LegacyContext, requestScope, writeOnce } from "./middy.ts";
+import { type AdoptedContext, requestScope, writeOnce } from "./middy.ts";
 
 const feature = defineFeature("legacy", (r) => {
   const table = r.table("answers", { partitionKey: "pk" });
@@ -44,7 +44,7 @@ afterEach(async () => {
 type Result = { statusCode: number; headers: Record<string, string>; body?: string; cookies?: string[] };
 
 /** A function around an existing handler, called with an event of an HTTP API. */
-function legacy(existing: (event: unknown, context: LegacyContext) => unknown, use: middy.MiddlewareObj[] = [writeOnce()]) {
+function adopted(existing: (event: unknown, context: AdoptedContext) => unknown, use: middy.MiddlewareObj[] = [writeOnce()]) {
   const mode = requestScope(buildServer({ features: [feature] }), { handler: "legacy.order.create" });
   const handler = middy({ executionMode: mode })
     .use(use)
@@ -70,7 +70,7 @@ test.each([
   ["a strange isBase64Encoded", { statusCode: 200, body: "a", isBase64Encoded: "maybe" }, 200],
 ])("an answer with %s is one, with a claim, without one, and early", async (_what, result, status) => {
   let effects = 0;
-  const claimed = legacy(async () => {
+  const claimed = adopted(async () => {
     effects += 1;
     return result;
   });
@@ -80,9 +80,9 @@ test.each([
   expect(new Set(answers.map(({ body }) => body)).size).toBe(1);
   expect(effects).toBe(1);
 
-  const plain = await legacy(async () => result, [])();
-  const early = await legacy(async () => 1, [{ before: () => result }])();
-  const earlyClaimed = await legacy(async () => 1, [writeOnce(), { before: () => result }])(withKey());
+  const plain = await adopted(async () => result, [])();
+  const early = await adopted(async () => 1, [{ before: () => result }])();
+  const earlyClaimed = await adopted(async () => 1, [writeOnce(), { before: () => result }])(withKey());
   for (const answer of [plain, early, earlyClaimed]) expect([answer.statusCode, answer.body]).toEqual([status, answers[0]?.body]);
 });
 
@@ -94,7 +94,7 @@ test.each([
   "a handler that answers with %s had its effect: all requests with its key get the same 500, and one effect",
   async (_w, result) => {
     let effects = 0;
-    const call = legacy(async () => {
+    const call = adopted(async () => {
       effects += 1;
       return result;
     });
@@ -116,7 +116,7 @@ test.each([
 
 test("concurrent duplicates in one process share the 500 of a handler that had its effect", async () => {
   let effects = 0;
-  const call = legacy(async () => {
+  const call = adopted(async () => {
     effects += 1;
     return { statusCode: 0 };
   });
@@ -126,7 +126,7 @@ test("concurrent duplicates in one process share the 500 of a handler that had i
 });
 
 test("what a handler published goes with an answer that cannot be read, with a claim and without one", async () => {
-  const call = legacy(async (_event, { keelson: ctx }) => {
+  const call = adopted(async (_event, { keelson: ctx }) => {
     await ctx.publish("order.created" as never, { n: 1 } as never);
     return { statusCode: 201, body: circle };
   });
@@ -137,7 +137,7 @@ test("what a handler published goes with an answer that cannot be read, with a c
 
 test("a commit of an answer that cannot be read is refused before anything is written", async () => {
   let refused: unknown;
-  const call = legacy(async (_event, { keelson: ctx }) => {
+  const call = adopted(async (_event, { keelson: ctx }) => {
     const put = { Put: { TableName: feature.table.name, Item: { pk: ctx.requestId } } };
     refused = await ctx.commit([put], { statusCode: 1 }).catch((error: unknown) => error);
     return { statusCode: 200 };
@@ -147,15 +147,15 @@ test("a commit of an answer that cannot be read is refused before anything is wr
 });
 
 test("an answer that cannot be read is a 500 without a claim, and early", async () => {
-  expect((await legacy(async () => ({ statusCode: 1 }), [])()).statusCode).toBe(500);
-  expect((await legacy(async () => 1, [{ before: () => ({ statusCode: 200, body: circle }) }])()).statusCode).toBe(500);
+  expect((await adopted(async () => ({ statusCode: 1 }), [])()).statusCode).toBe(500);
+  expect((await adopted(async () => 1, [{ before: () => ({ statusCode: 200, body: circle }) }])()).statusCode).toBe(500);
   const spoils: middy.MiddlewareObj = { after: () => ({ statusCode: 1 }) };
-  expect((await legacy(async () => ({ statusCode: 200 }), [spoils])()).statusCode).toBe(500);
+  expect((await adopted(async () => ({ statusCode: 200 }), [spoils])()).statusCode).toBe(500);
 });
 
 test("a length that a middleware made stale is that of the body that goes out", async () => {
   const lengthOf = async (result: object, method = "POST") =>
-    (await legacy(async () => ({ headers: { "Content-Length": "3" }, ...result }), [])({}, method)).headers["content-length"];
+    (await adopted(async () => ({ headers: { "Content-Length": "3" }, ...result }), [])({}, method)).headers["content-length"];
   expect(await lengthOf({ statusCode: 200, body: "größer" })).toBe("8");
   expect(await lengthOf({ statusCode: 200, body: "AAEC\nAw==", isBase64Encoded: true })).toBe("4");
   expect(await lengthOf({ statusCode: 204 })).toBeUndefined();
@@ -164,7 +164,7 @@ test("a length that a middleware made stale is that of the body that goes out", 
 });
 
 test("cookies of every spelling and place reach the client, and headers without a value do not", async () => {
-  const answer = await legacy(
+  const answer = await adopted(
     async () => ({
       statusCode: 200,
       headers: { "Set-Cookie": "a=1", "set-cookie": "b=2", "X-None": undefined, "X-Null": null },

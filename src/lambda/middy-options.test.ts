@@ -2,7 +2,7 @@ import middy from "@middy/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ConflictError } from "../errors/errors.ts";
 import { buildServer } from "../server/server.ts";
-import { type LegacyContext, requestScope } from "./middy.ts";
+import { type AdoptedContext, requestScope } from "./middy.ts";
 
 let logs: Record<string, unknown>[];
 
@@ -17,7 +17,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-type Handler = (event: unknown, context: LegacyContext, options: { signal: AbortSignal }) => unknown;
+type Handler = (event: unknown, context: AdoptedContext, options: { signal: AbortSignal }) => unknown;
 type Options = Omit<middy.PluginObject, "executionMode">;
 
 const record = { Records: [] };

@@ -1,6 +1,6 @@
 import { asksAuthorizer, isOfSocket } from "./codec.ts";
 
-/** Names the kind of an event that is none of HTTP, for whoever has to find the trigger. Never throws. */
+/** Names the kind of an event that is not HTTP, to help find its trigger. Never throws. */
 export function kindOf(event: unknown): string {
   if (!isObject(event)) return event === null ? "null" : `of type ${typeof event}`;
   const { requestContext, Records: records } = event;

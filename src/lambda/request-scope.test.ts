@@ -12,7 +12,7 @@ import { access } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
-import { type LegacyContext, requestScope, writeOnce } from "./middy.ts";
+import { type AdoptedContext, requestScope, writeOnce } from "./middy.ts";
 
 const secret = "a secret that is long enough for these tests";
 const feature = defineFeature("legacy", (r) => {
@@ -62,10 +62,10 @@ const event = ({
   isBase64Encoded: false,
 });
 type Result = { statusCode: number; headers: Record<string, string>; body: string };
-type Handler = (event: unknown, context: LegacyContext) => unknown;
+type Handler = (event: unknown, context: AdoptedContext) => unknown;
 
-/** A legacy function with middlewares of Middy's own around the handler. */
-function legacy(
+/** An adopted function with middlewares of Middy's own around the handler. */
+function adopted(
   existing: Handler,
   { use = [] as middy.MiddlewareObj[], ...options }: { use?: middy.MiddlewareObj[]; access?: typeof access.admin } = {},
 ) {
@@ -82,7 +82,7 @@ const tokenOf = (userId: string, roles: string[] = []) =>
   signToken({ secret, tenantId: "acme", userId, roles }, { now: () => Date.now() });
 
 test("an existing handler has its ctx in the context, and its request the ID, the lines and the ambient context of any other", async () => {
-  const call = legacy(async (given, { keelson: ctx }) => {
+  const call = adopted(async (given, { keelson: ctx }) => {
     ctx.log.info("legacy.ran");
     const { limit } = feature.config;
     return {
@@ -114,26 +114,26 @@ test("an existing handler has its ctx in the context, and its request the ID, th
 });
 
 test("errors become the uniform response, of the handler and of Middy's own middlewares", async () => {
-  const thrown = await legacy(async () => {
+  const thrown = await adopted(async () => {
     throw new ConflictError("order_locked");
   })(event());
   expect(thrown.statusCode).toBe(409);
   expect(JSON.parse(thrown.body)).toMatchObject({ error: "order_locked", requestId: thrown.headers["x-request-id"] });
-  const broken = await legacy(async () => ({ statusCode: 200 }))(event({ body: "{" }));
+  const broken = await adopted(async () => ({ statusCode: 200 }))(event({ body: "{" }));
   expect(broken.headers["x-request-id"]).toEqual(expect.any(String));
   expect(broken.statusCode).toBe(422);
   expect(JSON.parse(broken.body)).toMatchObject({ error: "pipeline_error" });
-  const odd = await legacy(async () => Promise.reject(Object.assign(new Error("s3cret"), { statusCode: 503 })))(event());
+  const odd = await adopted(async () => Promise.reject(Object.assign(new Error("s3cret"), { statusCode: 503 })))(event());
   expect([odd.statusCode, odd.body.includes("s3cret")]).toEqual([500, false]);
 });
 
 test("an early answer of a before carries the request ID, and an error handler of Middy's keeps its say", async () => {
   const early = { before: async () => ({ statusCode: 304, headers: {} }) };
-  expect(await legacy(async () => 1, { use: [early] })(event())).toMatchObject({
+  expect(await adopted(async () => 1, { use: [early] })(event())).toMatchObject({
     statusCode: 304,
     headers: { "x-request-id": expect.any(String) },
   });
-  const own = await legacy(
+  const own = await adopted(
     async () => {
       throw Object.assign(new Error("teapot"), { statusCode: 418, expose: true });
     },
@@ -144,20 +144,20 @@ test("an early answer of a before carries the request ID, and an error handler o
 
 test("an access rule is enforced before anything runs; without one a token that is not valid leaves its caller unknown", async () => {
   let ran = 0;
-  const call = legacy(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id), ran: ++ran }), {
+  const call = adopted(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id), ran: ++ran }), {
     access: access.admin,
   });
   expect((await call(event())).statusCode).toBe(401);
   expect((await call(event({ headers: { authorization: `Bearer ${await tokenOf("ann")}` } }))).statusCode).toBe(403);
   expect(ran).toBe(0);
   expect((await call(event({ headers: { authorization: `Bearer ${await tokenOf("ann", ["admin"])}` } }))).body).toBe("ann");
-  const open = legacy(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id) }));
+  const open = adopted(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id) }));
   expect((await open(event({ headers: { authorization: "Bearer forged" } }))).body).toBe("undefined");
 });
 
 test("an event that is not HTTP has a ctx too, and its error is logged and rethrown", async () => {
   const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
-  const handler = middy({ executionMode: mode }).handler((async (given: { fails: boolean }, { keelson }: LegacyContext) => {
+  const handler = middy({ executionMode: mode }).handler((async (given: { fails: boolean }, { keelson }: AdoptedContext) => {
     if (given.fails) throw new ConflictError("poison");
     return { requestId: keelson.requestId, user: keelson.user.id, request: keelson.request };
   }) as never);
@@ -169,7 +169,7 @@ test("an event that is not HTTP has a ctx too, and its error is logged and rethr
 
 test("with writeOnce a repeat gets the first answer, and neither handler nor middlewares run again", async () => {
   let runs = 0;
-  const call = legacy(
+  const call = adopted(
     async () => ({
       statusCode: 201,
       headers: { location: "/orders/1", "x-once": "a", "x-anew": "b" },
@@ -194,7 +194,7 @@ test("with writeOnce a repeat gets the first answer, and neither handler nor mid
 
 test("an answer that the transport does not take is refused before it counts as done, and the handler's signal is that of its time", async () => {
   let runs = 0;
-  const large = legacy(
+  const large = adopted(
     async (_event, { keelson }) => ({
       statusCode: 200,
       body: ++runs === 1 ? "x".repeat(6_300_000) : String(keelson.signal?.aborted),
@@ -205,14 +205,14 @@ test("an answer that the transport does not take is refused before it counts as 
   const context = { getRemainingTimeInMillis: () => 30_000 };
   expect(JSON.parse((await large(event({ headers }), context)).body)).toMatchObject({ error: "response_too_large" });
   expect((await large(event({ headers }), context)).body).toBe("false");
-  const timed = legacy(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.signal?.aborted) }));
+  const timed = adopted(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.signal?.aborted) }));
   expect((await timed(event(), context)).body).toBe("false");
 });
 
 test("what failed, also by a returned status, is run again; a binary answer is repeated byte for byte", async () => {
   let runs = 0;
   const bytes = Buffer.from([0, 255, 128]).toString("base64");
-  const call = legacy(
+  const call = adopted(
     async () =>
       ++runs === 1
         ? { statusCode: 500 }
@@ -228,13 +228,13 @@ test("what failed, also by a returned status, is run again; a binary answer is r
 
 test("callers whom only the handler knows are kept apart by what they send", async () => {
   let runs = 0;
-  const call = legacy(async () => ({ statusCode: 200, body: String(++runs) }), { use: [writeOnce()] });
+  const call = adopted(async () => ({ statusCode: 200, body: String(++runs) }), { use: [writeOnce()] });
   const of = async (authorization: string) => (await call(event({ headers: { authorization, "idempotency-key": "same" } }))).body;
   expect([await of("Basic YW5u"), await of("Basic Ym9i"), await of("Basic YW5u")]).toEqual(["1", "2", "1"]);
 });
 
-test("a legacy handler commits, with its claim and without one", async () => {
-  const call = legacy(
+test("an adopted handler commits, with its claim and without one", async () => {
+  const call = adopted(
     async (_event, { keelson: ctx }) => {
       const put = { Put: { TableName: feature.table.name, Item: { pk: ctx.requestId } } };
       return ctx.commit([put], { statusCode: 201, headers: {}, body: ctx.requestId });
@@ -267,7 +267,7 @@ test("a name that is none, or is taken, is refused", () => {
 
 test("two credentials are refused before an existing handler sees them, under the request's own ID", async () => {
   const existing = vi.fn();
-  const result = await legacy(existing)(event({ headers: { authorization: "Bearer a,Bearer b", "x-request-id": "r1" } }));
+  const result = await adopted(existing)(event({ headers: { authorization: "Bearer a,Bearer b", "x-request-id": "r1" } }));
 
   expect([result.statusCode, JSON.parse(result.body)]).toMatchObject([400, { error: "malformed_request", requestId: "r1" }]);
   expect(existing).not.toHaveBeenCalled();
@@ -276,7 +276,7 @@ test("two credentials are refused before an existing handler sees them, under th
 test("a request that is refused before an existing handler sees it is logged with its sender", async () => {
   const token = await signToken({ secret, userId: "ann", tenantId: "acme", roles: [] }, { now: Date.now });
   const headers = { authorization: `Bearer ${token}`, host: "a, b" };
-  expect((await legacy(vi.fn())(event({ headers }))).statusCode).toBe(400);
+  expect((await adopted(vi.fn())(event({ headers }))).statusCode).toBe(400);
 
   expect(logs).toContainEqual(expect.objectContaining({ msg: "request.failed", tenantId: "acme", userId: "ann" }));
 });
@@ -289,8 +289,8 @@ test("a run has one signal, claimed or not, in its ctx and in the ambient contex
   const context = { getRemainingTimeInMillis: () => 10_000 };
   const headers = { "x-request-id": "one-signal" };
 
-  expect((await legacy(existing, { use: [writeOnce()] as middy.MiddlewareObj[] })(event({ headers }), context)).body).toBe(
+  expect((await adopted(existing, { use: [writeOnce()] as middy.MiddlewareObj[] })(event({ headers }), context)).body).toBe(
     "[true,true]",
   );
-  expect((await legacy(existing)(event(), context)).body).toBe("[true,true]");
+  expect((await adopted(existing)(event(), context)).body).toBe("[true,true]");
 });

@@ -6,9 +6,12 @@ import { prepareLambda } from "./bind.ts";
 import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
 
 /** What {@link requestScope} adds to the handler's Lambda context. */
-export interface LegacyContext {
+export interface AdoptedContext {
   readonly keelson: PipelineContext;
 }
+
+/** @deprecated Use {@link AdoptedContext}. */
+export type LegacyContext = AdoptedContext;
 
 /**
  * Creates an execution mode for an existing Middy handler. `context.keelson` is its `ctx`, `currentContext()` works, and
@@ -17,7 +20,7 @@ export interface LegacyContext {
  *
  * @throws Error if the name is not `<feature>.<entity>.<operation>`, or is that of one of the server's handlers.
  * @example
- * export const legacy = middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) })
+ * export const handler = middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) })
  *   .use(httpJsonBodyParser())
  *   .handler(existing);
  */

@@ -13,7 +13,7 @@ const graceMs = 10_000;
  * export const sweep = lambdaSweep(server);
  */
 export function lambdaSweep(server: Server): () => Promise<Swept> {
-  const begin = prepareLambda(server, () => import("./create-runtime.ts"));
+  const begin = prepareLambda(server, () => import("./lambda-runtime.ts"));
   return async () => {
     const { runtime } = await begin();
     if (runtime.log.isSampling) runtime.log.refreshSampling();

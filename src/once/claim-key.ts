@@ -40,7 +40,7 @@ const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})"$/;
  * The ID that counts (specification 6.6): `Idempotency-Key` before `X-Request-ID`; `undefined` where
  * the client sent none. A request ID that was replaced in the log still counts, by its hash.
  *
- * @param isSignedIn - a request ID of somebody nobody knows claims nothing.
+ * @param isSignedIn - a request ID without a signed-in caller claims nothing.
  * @throws FrameworkError `malformed_request` for an `Idempotency-Key` that is none.
  */
 export function writeIdOf(

@@ -5,12 +5,12 @@ export const leaseMs = 30_000;
 /** How far the clocks of two processes may differ, in milliseconds: a lease is over only so much later. */
 export const skewMs = 2_000;
 
-/** A claim whose owner is at work. */
+/** A claim whose owner is working. */
 export interface ClaimInProgress {
   readonly status: "INPROGRESS";
   /** Who holds it: random, another one for each attempt. */
   readonly owner: string;
-  /** Until when nobody else may take it, in milliseconds since the epoch. */
+  /** Until when no other owner may take it, in milliseconds since the epoch. */
   readonly leaseUntilMs: number;
   /** When the store may forget it, in seconds since the epoch: always after the lease. */
   readonly expiresAt: number;
@@ -47,7 +47,7 @@ export interface StoredResult {
 }
 
 /**
- * What a claim is to somebody who wants it:
+ * How a claim looks to an owner that wants it:
  *
  * | the record | is |
  * |---|---|

@@ -43,13 +43,13 @@ export interface TakeOptions {
   readonly deadlineMs?: number | undefined;
   /** How long to wait for a duplicate in flight, in milliseconds. */
   readonly waitMs: number;
-  /** End the waiting: the process drains, or nobody waits for the answer any more. */
+  /** End the waiting: the process drains, or the callers have gone. */
   readonly stop: readonly AbortSignal[];
   /** Who takes it. Default: a new owner. */
   readonly owner?: string;
   /** The durable execution it is taken for, hashed. */
   readonly execution?: string | undefined;
-  /** How long the claim is held without being renewed, in milliseconds: nobody renews it between two invocations. */
+  /** How long the claim is held without renewal, in milliseconds: no process renews it between two invocations. */
   readonly heldMs?: number | undefined;
   /**
    * Puts `claim` in the place of one in progress that its taker may go on with: `undefined` where it may not, `false`
@@ -58,13 +58,13 @@ export interface TakeOptions {
   adopt?(record: ClaimInProgress, claim: ClaimInProgress): Promise<boolean> | undefined;
 }
 
-/** What became of the wish for a claim. */
+/** The result of taking a claim. */
 export type Taken =
   | { readonly kind: "taken"; readonly claim: Claim; readonly hasWaited: boolean }
   | { readonly kind: "done"; readonly record: CompletedClaim; readonly hasWaited: boolean }
   /** The same key stands for other work. */
   | { readonly kind: "other" }
-  /** A duplicate is at work still; its lease lasts until `untilMs`, unless it is renewed. */
+  /** A duplicate is still running; its lease lasts until `untilMs`, unless it is renewed. */
   | { readonly kind: "running"; readonly record: ClaimRecord; readonly untilMs: number };
 
 /** A claim that this process holds. */
@@ -76,7 +76,7 @@ export interface Claim {
   isLost(): boolean;
   /** Another owner was seen in its place. */
   lose(): void;
-  /** Stores the result; `false` where the claim is somebody else's by now. */
+  /** Stores the result; `false` if another owner has taken the claim over. */
   complete(result: StoredResult | undefined): Promise<boolean>;
   /** Lets the work be done again. */
   release(): Promise<void>;

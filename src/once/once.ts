@@ -24,8 +24,8 @@ export interface Once {
    * Does the work of a run, or says what became of it before. Callers of one process who ask for the same write at the same
    * time share a run; its signal aborts when the last of them is gone.
    *
-   * @throws as {@link runOnce}; FrameworkError `request_in_progress` where a write's duplicate is at work for longer than one
-   * waits, and the caller's reason where it went while waiting for another's run.
+   * @throws as {@link runOnce}; FrameworkError `request_in_progress` if a write's duplicate runs longer than
+   * `waitMs`, and the caller's reason if it goes while it waits for a shared run.
    */
   run<Result>(run: Run<Result>): Promise<RunOutcome<Result>>;
   readonly claims: Claims;

@@ -35,7 +35,7 @@ export interface RunCommit {
   settled(): Promise<void>;
   /** What was committed; `undefined` as long as nothing was. */
   committed(): Committed | undefined;
-  /** Whether something may have been written of which nobody knows. */
+  /** Whether a commit may or may not have been written. */
   isUncertain(): boolean;
 }
 
@@ -152,7 +152,7 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
   return {
     commit,
     settled: async () => {
-      // Whoever called it hears of a failure; here it only has to be over.
+      // The caller of `commit` gets its failure; here it only has to be over.
       await pending?.catch(() => undefined);
     },
     // Not accessors: V8 gives each object with some of its own a shape of its own (`write-cpu` in `bench/results.json`).

@@ -38,7 +38,7 @@ export interface Messaging {
   queue(name: string): MessageQueue;
   /** The client of the queues, for who polls them. */
   readonly sqs: SQSClient;
-  /** For whoever watches the calls. */
+  /** For tests and tools that watch the calls. */
   readonly clients: readonly Pick<Database, "middlewareStack">[];
   close(): void;
 }
@@ -56,7 +56,7 @@ export interface ParameterReader {
   read(path: string): Promise<readonly ConfigParameter[]>;
   /** One parameter, decrypted; `undefined` where there is none of that name. @throws as `read`. */
   get(name: string): Promise<ConfigParameter | undefined>;
-  /** For whoever watches the calls. */
+  /** For tests and tools that watch the calls. */
   readonly middlewareStack: SSMClient["middlewareStack"];
   close(): void;
 }

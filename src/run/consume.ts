@@ -21,13 +21,13 @@ export type Consumed =
   | { readonly kind: "processed" }
   /** It was done before. */
   | { readonly kind: "skipped" }
-  /** Somebody else is at it, for so long at the most. */
+  /** A duplicate is running, for `afterMs` at most. */
   | { readonly kind: "handed-back"; readonly afterMs: number }
   /** It failed; the error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };
 
 /** One piece of work, claimed by itself: a consumer of an event, or a job. */
-interface Unit {
+interface Task {
   readonly key: ClaimKey;
   /** The full name of the handler. */
   readonly handler: string;
@@ -124,39 +124,39 @@ function worst(outcomes: readonly Consumed[]): Consumed {
   return outcomes.reduce<Consumed>((one, other) => (rank(other) > rank(one) ? other : one), { kind: "skipped" });
 }
 
-/** What may succeed the next time counts more than what never will: the message has to come again for it. */
+/** A failure that a retry may mend outranks a permanent one: the message has to be redelivered for it. */
 function rank(outcome: Consumed): number {
   const isLost = outcome.kind === "failed" && isPermanent(outcome.error);
   return isLost ? severity.indexOf("processed") + 0.5 : severity.indexOf(outcome.kind);
 }
 
-/** What an answer is of which nobody asks for more than that it is there. */
+/** The answer of a message: nothing reads it, it only says that the work is done. */
 const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
-/** Runs a unit in its scope. In one process a duplicate waits for the first, and is then skipped. */
-async function consumeOnce(runtime: Runtime, adapters: Adapters, unit: Unit): Promise<Consumed> {
-  const { key, handler, cause, deadlineMs, logFields } = unit;
+/** Runs a task in its scope. A duplicate in the same process waits for the first, and is then skipped. */
+async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Task): Promise<Consumed> {
+  const { key, handler, cause, deadlineMs, logFields } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
   const running = keyText(key);
-  // Whatever comes of the first, the second sees for itself.
-  for (let other = runtime.consuming.get(running); other !== undefined; other = runtime.consuming.get(running)) {
+  // However the first ends, the second looks at the claim itself.
+  for (let other = runtime.inFlight.get(running); other !== undefined; other = runtime.inFlight.get(running)) {
     await Promise.allSettled([other.work]);
   }
   const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields }, (scope) =>
-    claimed(scope, adapters, unit),
+    claimed(scope, adapters, task),
   );
-  runtime.consuming.set(running, { work, handler, ids: logFields });
+  runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
     return await work;
   } finally {
-    runtime.consuming.delete(running);
+    runtime.inFlight.delete(running);
   }
 }
 
-/** Never throws: other consumers of the event are at work. */
-async function claimed(scope: RequestScope, adapters: Adapters, unit: Unit): Promise<Consumed> {
-  const { key, what, id, cause, deadlineMs } = unit;
+/** Never throws: other consumers of the event are running. */
+async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
+  const { key, what, id, cause, deadlineMs } = task;
   const { runtime, log } = scope;
   const { clock, environment } = runtime;
   let startMs = 0;
@@ -167,7 +167,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, unit: Unit): Pro
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
       handle: (ctx) => {
         startMs = clock.now();
-        return unit.run(ctx);
+        return task.run(ctx);
       },
       answerOf: () => done,
       committedAnswer: () => done,

@@ -145,10 +145,10 @@ class RunEffects implements Effects {
     for (const { type, eventId } of rows) this.#scope.log.info("event.published", { event: type, publishedId: eventId });
     const dispatched = this.#runs.outbox.dispatch(rows);
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
+    const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, dispatchMs);
     });
-    await Promise.race([dispatched, late]).finally(() => clearTimeout(timer));
+    await Promise.race([dispatched, timeout]).finally(() => clearTimeout(timer));
   }
 
   async #send({ dedupKey, dedupScope, order }: QueuedJob, job: JobMessage): Promise<void> {

@@ -51,7 +51,7 @@ function asItIs(response: HttpResponse): HttpResponse {
 
 /**
  * Answers a request inside its scope. The order is fixed: route, declared length of the body, authentication, access,
- * body, input validation, handler: nobody's body is read before it is known that they may send it.
+ * body, input validation, handler. A body is read only if its sender may send it.
  *
  * @param shape - makes the host's own answer of a response
  */
@@ -100,8 +100,8 @@ export async function answer<HostResponse>(
   const adapters = runtime.opened ?? (await runtime.adapters());
   if (declaration.kind === "write") {
     const { runWrite } = await loadWrites();
-    const given = givenAgain(request, declaration, routes, basePath, { bytes, form });
-    return shape(await runWrite(scope, adapters, { declaration, request, input, given, view, head }));
+    const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
+    return shape(await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head }));
   }
   const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
   const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, runtime.environment));
@@ -118,7 +118,7 @@ async function refuse(scope: RequestScope, request: SentRequest, error: unknown)
 
 type SentRequest = Pick<HttpRequest, "headers" | "gatewayClaims">;
 
-/** Finds out who has sent a request that is refused, for the log: with what is at hand, and only where somebody says who it is. */
+/** Identifies the sender of a refused request for the log, if the request carries credentials. */
 export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentRequest): Promise<void> | undefined {
   const { authorization } = headers;
   if (authorization === undefined && gatewayClaims === undefined) return undefined;
@@ -144,10 +144,10 @@ function inputOf(
 }
 
 /**
- * Reads the input once more from the request, for what a schema was given may have been changed by it. Made apart, and for
- * writes alone: a function made in `answer` would keep all that it uses there off the stack (`wrapped-no-log`).
+ * Reads the input from the request again, since a schema may have changed the object it was given. A function of its own, for
+ * writes alone: a closure in `answer` would move its variables from the stack to the heap (`wrapped-no-log`).
  */
-function givenAgain(
+function rereadInput(
   request: HttpRequest,
   declaration: HandlerDeclaration,
   routes: RouteTable<HandlerDeclaration>,

@@ -9,7 +9,7 @@ import type { Runtime } from "./runtime.ts";
 /** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
 
-/** What becomes of a message. */
+/** What happens to a message. */
 export type Processed =
   /** It is to be acknowledged. */
   | { readonly kind: "done" }
@@ -18,7 +18,7 @@ export type Processed =
   /** It lies in the dead-letter queue, and one line says why. */
   | { readonly kind: "dead-lettered" };
 
-/** Does what a message asks for, and says what becomes of the message. Never throws. */
+/** Processes a message, and returns what happens to it. Never throws. */
 export async function processMessage(
   runtime: Runtime,
   adapters: Adapters,
@@ -72,7 +72,7 @@ async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage
   return handBack(runtime, queue, message, afterMs);
 }
 
-/** Hands a message back; where that fails it comes again by itself, once nobody keeps it hidden. */
+/** Hands a message back. If that fails, it is redelivered when its visibility timeout ends. */
 async function handBack(
   runtime: Runtime,
   queue: MessageQueue,

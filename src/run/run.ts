@@ -39,7 +39,7 @@ async function perform<Result>(
   work: Work<Result>,
 ): Promise<Result> {
   const effects = createEffects(scope, adapters, runs, parts, work.cause);
-  // A request without a signal gets none, whoever else may wait for its run.
+  // A request without a signal gets none, even if other callers share its run.
   if (scope.signal !== undefined) runUnder(scope, parts.signal);
   const commit: ContextParts["commit"] = async (items, result) => effects.commit(items, await work.committedAnswer(result));
   const result = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));

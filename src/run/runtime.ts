@@ -13,7 +13,7 @@ import type { Environment, Variables } from "../process/environment.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Adapters } from "./adapters.ts";
-import type { Consuming } from "./consuming.ts";
+import type { InFlightWork } from "./in-flight-work.ts";
 import type { Runs } from "./runs.ts";
 
 /** A server bound to its adapters: what requests run on. */
@@ -39,8 +39,8 @@ export interface Runtime {
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: () => string;
-  /** What this process is at, of events and jobs, by their claims. */
-  readonly consuming: Map<string, Consuming>;
+  /** The events and jobs in progress in this process, by their claims. */
+  readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */
   readonly messages: () => Promise<MessageGuard>;
   /** The channels of deliveries, those that every server has among them. */

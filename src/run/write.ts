@@ -20,8 +20,8 @@ export interface RequestedWrite {
   readonly declaration: HandlerDeclaration;
   readonly request: Pick<HttpRequest, "headers" | "assertFits">;
   readonly input: unknown;
-  /** What the schema of the input was given, read again. */
-  readonly given: () => unknown;
+  /** Reads the input again, as it was before its schema. */
+  readonly rawInput: () => unknown;
   /** Makes the request as handlers see it, where there is one. */
   readonly view?: () => RequestView;
   /** A HEAD request. */
@@ -77,8 +77,8 @@ export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Ca
 export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
   readonly declaration: Pick<HandlerDeclaration, "name" | "replay" | "replayHeaders">;
   readonly input: unknown;
-  readonly given?: RequestedWrite["given"];
-  /** What keeps callers apart whom keelson does not know. */
+  readonly rawInput?: RequestedWrite["rawInput"];
+  /** Tells callers apart whom keelson does not know. */
   readonly anonymousAs?: string;
 }
 
@@ -88,9 +88,9 @@ export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
  * answer of another by its key alone.
  */
 export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wanted: WantedClaim): Promise<OnceClaim> {
-  const { declaration, input, given, assertFits, anonymousAs = "" } = wanted;
+  const { declaration, input, rawInput, assertFits, anonymousAs = "" } = wanted;
   const { runtime, user, deadlineMs } = scope;
-  const fingerprint = fingerprintOf(declaration.name, input, given);
+  const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const isKnown = user.id !== undefined;
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];

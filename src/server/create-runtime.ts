@@ -123,7 +123,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         log,
       }),
     ),
-    consuming: new Map(),
+    inFlight: new Map(),
     channels,
     deliveryJob: createDeliveryJob(channels),
     lifecycle,

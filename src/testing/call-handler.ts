@@ -35,11 +35,11 @@ export function callHandler(
       if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
       throw new AccessDeniedError(describeRule(access));
     }
-    const given = () => input ?? {};
-    const accepted = await validateInput(declaration.input, given());
+    const rawInput = () => input ?? {};
+    const accepted = await validateInput(declaration.input, rawInput());
     const adapters = await runtime.adapters();
     if (declaration.kind === "write") {
-      const write = { declaration, request: { headers }, input: accepted, given, head: false };
+      const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
       return bodyOf(await runWrite(scope, adapters, write));
     }
     const result = await checkOutput(

@@ -84,12 +84,12 @@ export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }
 /** Some of what the SDK waits for knows no signal: nothing takes longer than it may. */
 async function carriedOut({ name, run }: Check, timeoutMs: number): Promise<Finding> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
+  const timeout = new Promise<never>((_resolve, reject) => {
     // What was asked has its own moment to say why.
     timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs + 500);
   });
   try {
-    return { name, ...(await Promise.race([run(), late])) };
+    return { name, ...(await Promise.race([run(), timeout])) };
   } catch (error) {
     return { name, ...outcomeOf(error) };
   } finally {

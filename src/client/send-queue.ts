@@ -1,8 +1,8 @@
+import { listen, page } from "./browser-page.ts";
 import type { ClientLoggerOptions } from "./options.ts";
-import { listen, page } from "./page.ts";
 
 /** Records on their way to the server. */
-export interface Outbox {
+export interface SendQueue {
   add(record: string): void;
   flush(): Promise<void>;
   close(): Promise<void>;
@@ -20,8 +20,8 @@ const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 /** A server that wants more than this is not waited for. */
 const longestWaitMs = 3_600_000;
 
-/** Creates the outbox of one logger. */
-export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500 }: ClientLoggerOptions): Outbox {
+/** Creates the send queue of one logger. */
+export function createSendQueue({ url, token, flushAfterMs = 2_000, maxQueued = 500 }: ClientLoggerOptions): SendQueue {
   let queue: string[] = [];
   let dropped = 0;
   let failures = 0;
@@ -98,10 +98,10 @@ export function createOutbox({ url, token, flushAfterMs = 2_000, maxQueued = 500
     if (typeof token !== "function") return;
     let deadline: ReturnType<typeof setTimeout> | undefined;
     try {
-      const late = new Promise<undefined>((resolve) => {
+      const timeout = new Promise<undefined>((resolve) => {
         deadline = setTimeout(() => resolve(undefined), timeoutMs);
       });
-      lastToken = await Promise.race([token(), late]);
+      lastToken = await Promise.race([token(), timeout]);
     } catch {
       lastToken = undefined;
     } finally {

@@ -1,8 +1,8 @@
 /**
- * A set of what are hardly ever more than a few, in the order they came. A Set that becomes empty is made anew with the next
- * that comes, for each request of a connection (`http-no-log` in `bench/results.json`).
+ * A set in insertion order that rarely has more than a few members. A `Set` reallocates each time it was empty, which is once
+ * for every request of a connection (`http-no-log` in `bench/results.json`).
  */
-export class Few<Member> implements Iterable<Member> {
+export class SmallSet<Member> implements Iterable<Member> {
   readonly #members: Member[] = [];
 
   get size(): number {
@@ -13,7 +13,7 @@ export class Few<Member> implements Iterable<Member> {
     this.#members.push(member);
   }
 
-  /** Takes one out, and tells whether it was there. */
+  /** Removes a member, and tells whether it was there. */
   delete(member: Member): boolean {
     const members = this.#members;
     if (members.length === 1 && members[0] === member) {
@@ -25,7 +25,7 @@ export class Few<Member> implements Iterable<Member> {
     return index !== -1;
   }
 
-  /** Those that were there when it began: what is done about one may take it out. */
+  /** Iterates over a copy, so that members may be removed meanwhile. */
   [Symbol.iterator](): Iterator<Member> {
     return [...this.#members].values();
   }

@@ -1,19 +1,19 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createTurns } from "./turns.ts";
+import { createKeyedLimiter } from "./keyed-limiter.ts";
 
 const never = new AbortController().signal;
 
 test("of each key as many run at once as may, the others in their order", async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.array(fc.constantFrom("a", "b"), { maxLength: 12 }), async (scheduler, keys) => {
-      const inTurn = createTurns(2);
+      const limited = createKeyedLimiter(2);
       const running = new Map<string, number>();
       const begun: Record<string, number[]> = { a: [], b: [] };
       await scheduler.waitFor(
         Promise.all(
           keys.map((key, number) =>
-            inTurn(key, never, async () => {
+            limited(key, never, async () => {
               const count = (running.get(key) ?? 0) + 1;
               expect(count).toBeLessThanOrEqual(2);
               running.set(key, count);
@@ -31,9 +31,9 @@ test("of each key as many run at once as may, the others in their order", async 
 });
 
 test("what runs gives its result or its failure, and makes room either way", async () => {
-  const inTurn = createTurns(1);
+  const limited = createKeyedLimiter(1);
   const given = [1, 2, 3].map((number) =>
-    inTurn("a", never, async () => {
+    limited("a", never, async () => {
       if (number === 1) throw new Error("broken");
       return number;
     }),
@@ -46,12 +46,12 @@ test("what runs gives its result or its failure, and makes room either way", asy
 });
 
 test("who waits leaves when aborted, and those behind take the place", async () => {
-  const inTurn = createTurns(1);
+  const limited = createKeyedLimiter(1);
   const end = Promise.withResolvers<void>();
-  const first = inTurn("a", never, () => end.promise);
+  const first = limited("a", never, () => end.promise);
   const leaving = new AbortController();
-  const second = inTurn("a", leaving.signal, async () => "ran");
-  const third = inTurn("a", never, async () => "third");
+  const second = limited("a", leaving.signal, async () => "ran");
+  const third = limited("a", never, async () => "third");
   leaving.abort(new Error("too late"));
   await expect(second).rejects.toThrow("too late");
   end.resolve();
@@ -60,9 +60,9 @@ test("who waits leaves when aborted, and those behind take the place", async () 
 });
 
 test("who is aborted before does not run, and takes no place", async () => {
-  const inTurn = createTurns(1);
+  const limited = createKeyedLimiter(1);
   const ran: string[] = [];
-  await expect(inTurn("a", AbortSignal.abort(new Error("over")), async () => ran.push("aborted"))).rejects.toThrow("over");
-  await inTurn("a", never, async () => ran.push("other"));
+  await expect(limited("a", AbortSignal.abort(new Error("over")), async () => ran.push("aborted"))).rejects.toThrow("over");
+  await limited("a", never, async () => ran.push("other"));
   expect(ran).toEqual(["other"]);
 });

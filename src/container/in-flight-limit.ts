@@ -4,72 +4,72 @@ import type { Duplex } from "node:stream";
 /** How many requests of one connection are in flight at once; as many streams an HTTP/2 connection may have open. */
 export const maxInFlight = 100;
 
-/** Gives the requests of one connection their turns, in the order they came. */
-export interface Turns {
+/** Limits how many requests of one connection are in flight. The others wait, first come, first served. */
+export interface InFlightLimit {
   /** Whether requests had to wait, so that more may have been sent than was read. */
   readonly hadToWait: boolean;
-  /** Does its work in its turn. It is in flight from then on, until its work has settled and `leave` was called. */
-  enter(turn: Turn): void;
-  /** Its answer is out or given up; to be said once. */
-  leave(turn: Turn): void;
+  /** Does the request's work as soon as there is room. It is in flight until its work has settled and `leave` was called. */
+  enter(request: LimitedRequest): void;
+  /** Its answer is sent or given up. Call it once. */
+  leave(request: LimitedRequest): void;
 }
 
-/** What has its turn. */
-export interface Turn {
+/** A request under the limit. */
+export interface LimitedRequest {
   /** Never rejects. */
   work(): Promise<void>;
-  /** It is over, also where it never had its turn. */
+  /** Called when it is over, even if it never ran. */
   ended(): void;
-  /** Whether its work and its answer are yet to end: 2 at first, and counted down by {@link Turns}. */
+  /** How many of its work and its answer are unfinished: 2 at first, counted down by {@link InFlightLimit}. */
   left: number;
 }
 
 /**
- * Bounds what runs of one connection. A handler goes on when its stream was reset, and counts until it has ended: resets
+ * Creates the limit of one connection. A handler keeps running when its stream is reset, and counts until it ends: resets
  * make no room.
  *
  * @param hold - stops further requests while some wait; what it returns takes them again
  */
-export function createTurns(socket: Duplex, hold?: () => () => void): Turns {
+export function createInFlightLimit(socket: Duplex, hold?: () => () => void): InFlightLimit {
   let inFlight = 0;
   let hadToWait = false;
   let release: (() => void) | undefined;
-  const waiting = new Set<Turn>();
+  const waiting = new Set<LimitedRequest>();
   // Answers that are not read queue in memory; there is always one that is being written, whose end looks again.
   const hasRoom = () => !socket.destroyed && (inFlight === 0 || (inFlight < maxInFlight && !socket.writableNeedDrain));
   const advance = () => {
-    for (const turn of waiting) {
+    for (const request of waiting) {
       if (!hasRoom()) return;
-      waiting.delete(turn);
-      begin(turn);
+      waiting.delete(request);
+      begin(request);
     }
     release?.();
     release = undefined;
   };
-  const begin = (turn: Turn) => {
+  const begin = (request: LimitedRequest) => {
     inFlight += 1;
-    void turn.work().then(() => countDown(turn));
+    void request.work().then(() => countDown(request));
   };
-  const countDown = (turn: Turn) => {
-    turn.left -= 1;
-    if (turn.left > 0) return;
+  const countDown = (request: LimitedRequest) => {
+    request.left -= 1;
+    if (request.left > 0) return;
     inFlight -= 1;
-    turn.ended();
+    request.ended();
     if (waiting.size > 0) advance();
   };
   return {
     get hadToWait() {
       return hadToWait;
     },
-    enter: (turn) => {
-      if (waiting.size === 0 && hasRoom()) return begin(turn);
-      waiting.add(turn);
+    enter: (request) => {
+      if (waiting.size === 0 && hasRoom()) return begin(request);
+      waiting.add(request);
       hadToWait = true;
       release ??= hold?.();
     },
-    leave: (turn) => {
-      if (!waiting.delete(turn)) return countDown(turn);
-      turn.ended();
+    leave: (request) => {
+      if (!waiting.delete(request)) return countDown(request);
+      request.ended();
       advance();
     },
   };
@@ -77,7 +77,7 @@ export function createTurns(socket: Duplex, hold?: () => () => void): Turns {
 
 /**
  * Reads nothing from a socket of HTTP/1.1 until the returned function is called. Node's server resumes the socket after
- * each message, whoever has paused it: so `resume` itself does nothing meanwhile. What one read had brought is parsed.
+ * each message, even if it is paused here: so `resume` does nothing meanwhile. What one read brought is still parsed.
  */
 export function holdBack(socket: Socket): () => void {
   const pause = () => void socket.pause();

@@ -10,7 +10,7 @@ import {
   serveBounded,
   tls,
 } from "../../test/fixtures/bounded-server.ts";
-import { maxInFlight } from "./turns.ts";
+import { maxInFlight } from "./in-flight-limit.ts";
 
 afterEach(closeAll);
 

@@ -1,20 +1,20 @@
-/** Runs something in its turn, and gives what that gives. Throws the signal's reason where it is aborted while it waits. */
-export type InTurn = <Result>(key: string, signal: AbortSignal, run: () => Promise<Result>) => Promise<Result>;
+/** Runs something as soon as its key has room, and returns its result. Throws the signal's reason if it aborts meanwhile. */
+export type KeyedLimiter = <Result>(key: string, signal: AbortSignal, run: () => Promise<Result>) => Promise<Result>;
 
 interface Lane {
   running: number;
   readonly waiting: Set<() => void>;
 }
 
-/** Creates turns: of each key at most `most` run at once, the others wait, first come, first served. What is idle is forgotten. */
-export function createTurns(most: number): InTurn {
+/** Creates a limiter that runs at most `most` at once for each key; the others wait, first come, first served. */
+export function createKeyedLimiter(most: number): KeyedLimiter {
   const lanes = new Map<string, Lane>();
   return async (key, signal, run) => {
     signal.throwIfAborted();
     const lane = lanes.get(key) ?? { running: 0, waiting: new Set() };
     lanes.set(key, lane);
     if (lane.running < most) lane.running += 1;
-    else await turn(lane, signal);
+    else await slot(lane, signal);
     try {
       // It may have been aborted as the place was handed over.
       signal.throwIfAborted();
@@ -27,8 +27,8 @@ export function createTurns(most: number): InTurn {
   };
 }
 
-/** Resolves when one that ends hands its place over. */
-function turn({ waiting }: Lane, signal: AbortSignal): Promise<void> {
+/** Resolves when one that ends hands over its place. */
+function slot({ waiting }: Lane, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const begin = () => {
       waiting.delete(begin);
