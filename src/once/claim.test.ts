@@ -52,7 +52,7 @@ test("a claim that is held for a time of its own is leased for that long, and th
   expect(expiresAt).toBe((nowMs + 900_000 + defaultRetentionMs) / 1000);
 });
 
-test("a completed claim is remembered for a time of its own where it has one", () => {
+test("a completed claim is retained for a time of its own where it has one", () => {
   const claim = completedClaim("ann", nowMs, { retentionMs: 5_000 });
   expect(judge(claim, "bob", nowMs + 4_999)).toBe("done");
   expect(judge(claim, "bob", nowMs + 5_000)).toBe("free");
