@@ -261,6 +261,8 @@ function expectOwnLines(logs: readonly Readonly<Record<string, unknown>>[], host
     expect(handler).toBe(msg === "nested" ? "isolation.probe.nested" : "isolation.probe.run");
     counted.set(String(msg), (counted.get(String(msg)) ?? 0) + 1);
   }
+  // On a machine that has much else to do a read takes longer than a row is fresh: its line is a request's own, as the others.
+  counted.delete("config.stale");
   const each = { "once.taken": requests, outer: 2 * requests, nested: 2 * requests };
   expect(Object.fromEntries(counted)).toEqual({ ...each, "request.failed": requests / 10 });
 }
