@@ -77,8 +77,8 @@ test("only its owner renews, completes and releases a claim; completing twice is
   expect(await store.read(key)).toMatchObject({ owner: "ann", leaseUntilMs: nowMs + 99, expiresAt: 1_800_000_000 });
   const done = completedClaim("ann", nowMs, { fingerprint: "f", result: { data: new Uint8Array([1, 2]) } });
   for (let n = 0; n < 2; n++) expect(await store.complete(key, done)).toBe(true);
-  const kept = (await store.read(key)) as Extract<ClaimRecord, { status: "COMPLETED" }>;
-  expect({ ...kept, result: { data: [...(kept.result?.data ?? [])] } }).toEqual({ ...done, result: { data: [1, 2] } });
+  const stored = (await store.read(key)) as Extract<ClaimRecord, { status: "COMPLETED" }>;
+  expect({ ...stored, result: { data: [...(stored.result?.data ?? [])] } }).toEqual({ ...done, result: { data: [1, 2] } });
   expect(await store.renew(key, "ann", 1, 1)).toBe(false);
   await store.release(key, "ann");
   expect(await store.read(key)).toMatchObject({ status: "COMPLETED" });

@@ -12,7 +12,7 @@ export interface RuleTarget {
   readonly inputPath?: string;
 }
 
-/** A rule as it is kept. */
+/** A rule as it is stored. */
 export interface StoredRule {
   readonly bus: string;
   readonly name: string;
@@ -28,7 +28,7 @@ export interface Rule extends StoredRule {
   readonly fits: EventPattern;
 }
 
-/** An event bus as it is kept. */
+/** An event bus as it is stored. */
 export interface EventBus {
   readonly name: string;
   /** Epoch milliseconds. */
@@ -54,7 +54,7 @@ export interface EventBusStore {
   close(): void;
 }
 
-type Kept = { readonly bus: EventBus } | { readonly rule: StoredRule };
+type JournalEntry = { readonly bus: EventBus } | { readonly rule: StoredRule };
 
 /**
  * Opens the buses. There is always one with the name `default`.
@@ -62,14 +62,14 @@ type Kept = { readonly bus: EventBus } | { readonly rule: StoredRule };
  * @throws Error where the file is not what was written.
  */
 export function openEventBusStore(path?: string): EventBusStore {
-  const journal = openJournal<Kept>(path);
+  const journal = openJournal<JournalEntry>(path);
   const buses = new Map<string, EventBus>([["default", { name: "default", createdAt: 0 }]]);
   const rules = new Map<string, Rule>();
   const read = (rule: StoredRule) => rules.set(ruleKey(rule), { ...rule, fits: readEventPattern(rule.pattern) });
 
-  for (const kept of journal.opened) {
-    if ("bus" in kept) buses.set(kept.bus.name, kept.bus);
-    else read(kept.rule);
+  for (const entry of journal.opened) {
+    if ("bus" in entry) buses.set(entry.bus.name, entry.bus);
+    else read(entry.rule);
   }
 
   return {

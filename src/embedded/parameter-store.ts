@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
-/** A parameter as it is kept. */
+/** A parameter as it is stored. */
 export interface StoredParameter {
   readonly name: string;
   readonly type: ParameterType;

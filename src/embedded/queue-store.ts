@@ -31,7 +31,7 @@ export interface QueueStore {
 }
 
 type QueueRecord = Pick<StoredQueue, "name" | "attributes" | "createdAt" | "modifiedAt">;
-type Kept =
+type JournalEntry =
   | { readonly queue: QueueRecord }
   | { readonly of: string; readonly message: QueueMessage }
   | { readonly of: string; readonly send: RememberedSend };
@@ -43,11 +43,11 @@ type Kept =
  * @throws Error where the file is not what was written.
  */
 export function openQueueStore(path?: string): QueueStore {
-  const journal = openJournal<Kept>(path);
+  const journal = openJournal<JournalEntry>(path);
   const queues = new Map<string, StoredQueue>();
 
   const recordFor = (name: string) => (change: QueueChange) => {
-    if (change.kind === "kept") journal.put(messageKey(name, change.message.id), { of: name, message: change.message });
+    if (change.kind === "put") journal.put(messageKey(name, change.message.id), { of: name, message: change.message });
     else if (change.kind === "removed") journal.delete(messageKey(name, change.id));
     else if (change.kind === "remembered")
       journal.put(sendKey(name, change.send.deduplicationId), { of: name, send: change.send });
@@ -63,12 +63,12 @@ export function openQueueStore(path?: string): QueueStore {
     return set(record, createQueue({ fifo, messages, sends, createId: randomUUID, record: recordFor(record.name) }));
   };
 
-  for (const kept of journal.opened) {
-    if (!("queue" in kept)) continue;
-    const { name } = kept.queue;
+  for (const entry of journal.opened) {
+    if (!("queue" in entry)) continue;
+    const { name } = entry.queue;
     const own = journal.opened.filter((other) => "of" in other && other.of === name);
     open(
-      kept.queue,
+      entry.queue,
       own.flatMap((other) => ("message" in other ? other.message : [])),
       own.flatMap((other) => ("send" in other ? other.send : [])),
     );

@@ -31,7 +31,7 @@ const kept = () => {
   const messages = new Map<string, QueueMessage>();
   const sends = new Map<string, RememberedSend>();
   for (const change of changes) {
-    if (change.kind === "kept") messages.set(change.message.id, change.message);
+    if (change.kind === "put") messages.set(change.message.id, change.message);
     if (change.kind === "removed") messages.delete(change.id);
     if (change.kind === "remembered") sends.set(change.send.deduplicationId, change.send);
     if (change.kind === "forgotten") sends.delete(change.deduplicationId);

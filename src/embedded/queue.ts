@@ -38,9 +38,9 @@ export interface RememberedSend {
   readonly sentAt: number;
 }
 
-/** What became of a queue, for whoever keeps it. */
+/** A change of a queue, for its store. */
 export type QueueChange =
-  | { readonly kind: "kept"; readonly message: QueueMessage }
+  | { readonly kind: "put"; readonly message: QueueMessage }
   | { readonly kind: "removed"; readonly id: string }
   | { readonly kind: "remembered"; readonly send: RememberedSend }
   | { readonly kind: "forgotten"; readonly deduplicationId: string };
@@ -97,17 +97,19 @@ export interface Queue {
  * Creates a queue, standard or FIFO. In a FIFO queue a message that is in flight or delayed holds up
  * what its group has behind it.
  */
-export function createQueue({ fifo, messages: kept = [], sends = [], createId, record }: QueueOptions): Queue {
+export function createQueue({ fifo, messages: stored = [], sends = [], createId, record }: QueueOptions): Queue {
   // In order of their sequence, as a map is in the order of its insertions.
-  const messages = new Map([...kept].sort((one, other) => one.sequence - other.sequence).map((message) => [message.id, message]));
+  const messages = new Map(
+    [...stored].sort((one, other) => one.sequence - other.sequence).map((message) => [message.id, message]),
+  );
   const remembered = new Map(
     [...sends].sort((one, other) => one.sentAt - other.sentAt).map((send) => [send.deduplicationId, send]),
   );
-  let lastSequence = [...kept, ...sends].reduce((last, { sequence }) => Math.max(last, sequence), 0);
+  let lastSequence = [...stored, ...sends].reduce((last, { sequence }) => Math.max(last, sequence), 0);
 
   const keep = (message: QueueMessage) => {
     messages.set(message.id, message);
-    record({ kind: "kept", message });
+    record({ kind: "put", message });
   };
   const drop = (message: QueueMessage) => {
     messages.delete(message.id);

@@ -100,8 +100,8 @@ function createQueue(scope: SqsScope, input: Input, context: CallContext): objec
     checkRedrive(scope, attributes, fifo);
     return { QueueUrl: urlOf(context, scope.store.create(name, attributes, context.nowMs)) };
   }
-  const kept = effectiveAttributes(before.attributes);
-  const other = Object.entries(attributes).find(([attribute, value]) => (kept[attribute] ?? "") !== value);
+  const current = effectiveAttributes(before.attributes);
+  const other = Object.entries(attributes).find(([attribute, value]) => (current[attribute] ?? "") !== value);
   if (other !== undefined) {
     throw new SqsError(
       "QueueNameExists",

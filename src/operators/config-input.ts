@@ -27,9 +27,11 @@ export function configInput(allowed: readonly string[], given: unknown): ConfigI
         .map(([field]) => ({ field: field.slice(0, 200), error: `is not known; the route takes ${takes}` })),
     );
   }
-  const kept = input.filter(([name, value]) => name === "value" || value !== null);
+  const present = input.filter(([name, value]) => name === "value" || value !== null);
   // Safe: the names are those of the type, and the functions check each value before they use it.
-  return Object.fromEntries(kept.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value])) as ConfigInput;
+  return Object.fromEntries(
+    present.map(([name, value]) => [name, numbers.includes(name) ? numberOf(value) : value]),
+  ) as ConfigInput;
 }
 
 function numberOf(value: unknown): unknown {

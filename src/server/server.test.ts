@@ -245,11 +245,11 @@ test("what was validated cannot be changed afterwards", () => {
     config: { "hello:config:greeting-limit": 3 },
     cors: { origins: ["https://a.example.com"] },
   };
-  const { options: kept } = serverInternals(buildServer(options));
+  const { options: own } = serverInternals(buildServer(options));
   options.config["hello:config:greeting-limit"] = 99;
   options.cors.origins.push("*");
 
-  expect(kept).toMatchObject({ config: { "hello:config:greeting-limit": 3 }, cors: { origins: ["https://a.example.com"] } });
+  expect(own).toMatchObject({ config: { "hello:config:greeting-limit": 3 }, cors: { origins: ["https://a.example.com"] } });
   expect(serverInternals(buildServer({ features: [], cors: { origins: "*" } })).options.cors).toEqual({ origins: "*" });
 });
 

@@ -29,8 +29,8 @@ beforeEach(() => {
   writeFileSync(path("package.json"), JSON.stringify({ type: "module" }));
   const compilerOptions = { target: "es2024", module: "nodenext", rootDir: "src", outDir: "dist", types: [] };
   writeFileSync(path("tsconfig.build.json"), JSON.stringify({ compilerOptions, include: ["src"] }));
-  writeFileSync(path("src/index.ts"), 'export const inner = () => import("./inner/late.js");\n');
-  writeFileSync(path("src/inner/late.ts"), "export const late = 1;\n");
+  writeFileSync(path("src/index.ts"), 'export const inner = () => import("./inner/lazy.js");\n');
+  writeFileSync(path("src/inner/lazy.ts"), "export const lazy = 1;\n");
 });
 let reader: ChildProcess | undefined;
 afterEach(() => {
@@ -57,7 +57,7 @@ test("builds at once all succeed, and whoever imports from dist/ meanwhile finds
     while (count >= 0) {
       const { inner } = await import("./dist/index.js?" + count);
       await inner();
-      await import("./dist/inner/late.js?" + count);
+      await import("./dist/inner/lazy.js?" + count);
       if (count >= 0) count += 1;
       await new Promise(setImmediate);
     }`;
@@ -67,13 +67,13 @@ test("builds at once all succeed, and whoever imports from dist/ meanwhile finds
   await once(reader, "message");
   for (const round of [1, 2]) {
     // Another content each round, so that there is something to replace.
-    writeFileSync(path("src/inner/late.ts"), `export const late = ${round};\n`);
+    writeFileSync(path("src/inner/lazy.ts"), `export const lazy = ${round};\n`);
     expect(await Promise.all([build(), build(), build()].map(codeOf))).toEqual([0, 0, 0]);
   }
   reader.send("stop");
 
   expect(await readerEnds).toBe(0);
-  expect(readFileSync(path("dist/inner/late.js"), "utf8")).toContain("late = 2");
+  expect(readFileSync(path("dist/inner/lazy.js"), "utf8")).toContain("lazy = 2");
   expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
 });
 
@@ -89,7 +89,7 @@ test("a build keeps what is the same, and takes away what has no source any more
   expect(await codeOf(build())).toBe(0);
 
   expect(readdirSync(path("dist")).sort()).toEqual(["index.js", "inner"]);
-  expect(readdirSync(path("dist/inner")).sort()).toEqual(["late.js", "new.js"]);
+  expect(readdirSync(path("dist/inner")).sort()).toEqual(["lazy.js", "new.js"]);
   expect(statSync(path("dist/index.js")).ino).toBe(ino);
 });
 
@@ -99,6 +99,6 @@ test("a build that fails leaves dist/ as it was", async () => {
   expect(await codeOf(build())).not.toBe(0);
 
   expect(readFileSync(path("dist/index.js"), "utf8")).toContain("inner");
-  expect(existsSync(path("dist/inner/late.js"))).toBe(true);
+  expect(existsSync(path("dist/inner/lazy.js"))).toBe(true);
   expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
 });
