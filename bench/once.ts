@@ -173,7 +173,7 @@ function cpu(): Promise<Result> {
             deadlineMs: undefined,
             assertFits: () => undefined,
           },
-          what: "once",
+          logPrefix: "once",
           log: silent,
           signal: undefined,
           work: async () => ({ status: 200, headers: {}, cookies: [], body: JSON.stringify({ id: input.id }) }),

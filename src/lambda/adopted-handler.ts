@@ -88,7 +88,7 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
   const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: scope.user.id !== undefined });
   let answer: WriteAnswer | undefined;
   const ended = await run(scope, adapters, {
-    what: "once",
+    logPrefix: "once",
     claim: id === undefined ? undefined : await adoptedClaim(scope, facts, id, { described, request, bytes }),
     cause: causeOf(scope),
     request: () => requestView(request, bytes),

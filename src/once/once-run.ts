@@ -26,7 +26,7 @@ export interface OnceClaim {
 export interface RunLog {
   readonly log: Logger;
   /** The prefix of its messages. */
-  readonly what: "once" | "event" | "job";
+  readonly logPrefix: "once" | "event" | "job";
 }
 
 /** What the work of a run is given. */

@@ -49,7 +49,7 @@ export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promi
 
 async function take<Result>(
   parts: OnceParts,
-  { signal, log, what }: Run<Result>,
+  { signal, log, logPrefix }: Run<Result>,
   { kind, key, fingerprint, comparesFingerprint = false, deadlineMs }: OnceClaim,
 ): Promise<Exclude<Taken, { kind: "other" }>> {
   const waitMs = kind === "write" ? parts.waitMs : 0;
@@ -57,8 +57,8 @@ async function take<Result>(
   const taken = await parts.claims.take(key, { fingerprint, comparesFingerprint, deadlineMs, waitMs, stop });
   if (taken.kind === "other") throw keyReused();
   if (kind === "write" && taken.kind !== "done") {
-    if (taken.kind === "taken") log.debug(`${what}.taken`, { waited: taken.hasWaited });
-    else log.debug(`${what}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
+    if (taken.kind === "taken") log.debug(`${logPrefix}.taken`, { waited: taken.hasWaited });
+    else log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
   }
   return taken;
 }
@@ -83,7 +83,7 @@ async function replay<Result>(
 ): Promise<Extract<RunOutcome<Result>, { kind: "replayed" }>> {
   if (claim.kind === "message") return { kind: "replayed", answer: undefined };
   const answer = await loadAnswer(store, claim.key, record, claim.cipher);
-  run.log.debug(`${run.what}.replayed`, { waited: hasWaited });
+  run.log.debug(`${run.logPrefix}.replayed`, { waited: hasWaited });
   remember(run, answer, record.expiresAt);
   return { kind: "replayed", answer };
 }
@@ -137,7 +137,7 @@ class RunInProgress<Result> implements RunParts {
 
   /** Follows the table in `settlement.ts` until there is an outcome. */
   async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
-    const { claim: wanted, what, log, answerOf } = this.#run;
+    const { claim: wanted, logPrefix, log, answerOf } = this.#run;
     const committed = this.#commit?.committed();
     const commit = committed !== undefined ? "committed" : this.#commit?.isUncertain() === true ? "unknown" : "none";
     const work = commit === "none" ? this.#answered(worked) : worked;
@@ -145,7 +145,7 @@ class RunInProgress<Result> implements RunParts {
     let step: Step = { claim: this.#claim === undefined ? "unclaimed" : this.#claim.isLost() ? "lost" : "ours" };
     for (;;) {
       const { record, outcome, line } = settlementOf(wanted?.kind ?? "write", end, commit, step.claim);
-      if (line !== undefined) log[line.level](`${what}.${line.message}`, errorData(step.failure ?? errorOf(work)));
+      if (line !== undefined) log[line.level](`${logPrefix}.${line.message}`, errorData(step.failure ?? errorOf(work)));
       switch (record) {
         case "keep":
           this.#claim?.abandon();

@@ -37,7 +37,7 @@ interface Task {
   /** What its lines carry. */
   readonly logFields: Readonly<Record<string, string>>;
   /** What its lines begin with: `event` or `job`. */
-  readonly what: "event" | "job";
+  readonly logPrefix: "event" | "job";
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
@@ -77,7 +77,7 @@ export async function consumeEvent(
         cause: event,
         id: eventId,
         logFields: { origRequestId, eventId, causedBy },
-        what: "event",
+        logPrefix: "event",
         deadlineMs,
         run: (ctx) => run(ctx, { ...event, payload }),
       }),
@@ -108,7 +108,7 @@ export async function runJob(
     cause: job,
     id: jobId,
     logFields: { origRequestId, jobId, causedBy },
-    what: "job",
+    logPrefix: "job",
     deadlineMs,
     run: (ctx) => declaration.run(ctx, payload, job),
   });
@@ -156,13 +156,13 @@ async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Task): Pr
 
 /** Never throws: other consumers of the event are running. */
 async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
-  const { key, what, id, cause, deadlineMs } = task;
+  const { key, logPrefix, id, cause, deadlineMs } = task;
   const { runtime, log } = scope;
   const { clock, environment } = runtime;
   let startMs = 0;
   try {
     const ended = await run(scope, adapters, {
-      what,
+      logPrefix,
       claim: { kind: "message", key, deadlineMs, replayedHeaders: [], cipher: undefined, assertFits: () => undefined },
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
       handle: (ctx) => {
@@ -174,23 +174,23 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
     });
     switch (ended.kind) {
       case "replayed":
-        log.debug(`${what}.skipped`);
+        log.debug(`${logPrefix}.skipped`);
         return { kind: "skipped" };
       case "running": {
         const afterMs = Math.max(0, ended.untilMs + skewMs - clock.now());
-        log.debug(`${what}.handed_back`, { afterMs });
+        log.debug(`${logPrefix}.handed_back`, { afterMs });
         return { kind: "handed-back", afterMs };
       }
       // Another run has taken over: the redelivery shows whether that one was done.
       case "redeliver":
         return { kind: "handed-back", afterMs: 0 };
       default:
-        log.info(`${what}.processed`, { durationMs: Math.max(0, clock.now() - startMs) });
+        log.info(`${logPrefix}.processed`, { durationMs: Math.max(0, clock.now() - startMs) });
         return { kind: "processed" };
     }
   } catch (error) {
     const { level, data } = describeError(error, { requestId: "", environment }).log;
-    log[level](`${what}.failed`, data);
+    log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
   }
 }

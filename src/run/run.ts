@@ -9,7 +9,7 @@ import type { Runs } from "./runs.ts";
 import { type RequestScope, runUnder } from "./scope.ts";
 
 /** What is run, and what becomes of its result. */
-export interface Work<Result> extends Pick<Run<Result>, "claim" | "what" | "answerOf">, Pick<ContextParts, "request"> {
+export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | "answerOf">, Pick<ContextParts, "request"> {
   /** What events and jobs of the run say of where they come from. */
   readonly cause: Cause;
   /** Runs the handler. */
@@ -26,9 +26,9 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "what" | "answ
  */
 export async function run<Result>(scope: RequestScope, adapters: Adapters, work: Work<Result>): Promise<RunOutcome<Result>> {
   const { runtime, log, signal } = scope;
-  const { claim, what, answerOf } = work;
+  const { claim, logPrefix, answerOf } = work;
   const runs = runtime.openedRuns ?? (await runtime.runs());
-  return runs.once.run({ claim, what, log, signal, answerOf, work: (parts) => perform(scope, adapters, runs, parts, work) });
+  return runs.once.run({ claim, logPrefix, log, signal, answerOf, work: (parts) => perform(scope, adapters, runs, parts, work) });
 }
 
 async function perform<Result>(

@@ -57,7 +57,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const isSignedIn = scope.user.id !== undefined;
   const id = isClaimable ? writeIdOf(request.headers, { requestId, once, isSignedIn }) : undefined;
   const ended = await run(scope, adapters, {
-    what: "once",
+    logPrefix: "once",
     claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
     cause: causeOf(scope),
     request: view,

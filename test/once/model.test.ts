@@ -66,7 +66,7 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
           if (deed === "commits, then throws") throw new Error("too late");
           return answer;
         };
-        const outcome = once.run({ claim: write, what: "once", log, signal: undefined, work, answerOf: (given) => given });
+        const outcome = once.run({ claim: write, logPrefix: "once", log, signal: undefined, work, answerOf: (given) => given });
         const ended = await Promise.race([
           outcome.then(
             (ended) => String((ended as { readonly answer: WriteAnswer }).answer.body), // safe: a write that did not fail has one

@@ -63,7 +63,9 @@ function start({
     return { once, timers, draining };
   };
   const run = (at: ReturnType<typeof process>, work: Work, more: Partial<OnceClaim> = {}, signal?: AbortSignal) =>
-    at.once.run({ claim: { ...write, ...more }, what: "once", log, signal, work, answerOf: (given) => given }).then(answered);
+    at.once
+      .run({ claim: { ...write, ...more }, logPrefix: "once", log, signal, work, answerOf: (given) => given })
+      .then(answered);
   return { world, calls, lines, process, run, messages: () => lines.map(([msg]) => msg) };
 }
 
