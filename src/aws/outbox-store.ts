@@ -19,7 +19,7 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
     setAside: async (row, reason, nowMs) => {
       const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
       const aside = { TableName: tableName, Item: asideItem(row, reason, nowMs) };
-      // Whoever removed it meanwhile has it done.
+      // The process that removed it meanwhile has dispatched it or set it aside.
       const own = { TableName: tableName, Key: { pk: row.shard, sk: row.sort }, ConditionExpression: "attribute_exists(pk)" };
       try {
         await database.send(new TransactWriteCommand({ TransactItems: [{ Put: aside }, { Delete: own }] }));

@@ -52,7 +52,7 @@ function keysOf({ partitionKey, sortKey }: RequiredTable): readonly string[] {
   return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }
 
-/** Makes a table where it is missing, and waits until it is there, whoever makes it. */
+/** Creates a table if it is missing, and waits until it exists, even if another process creates it. */
 async function createTable(database: Database, table: RequiredTable, isMissing: boolean): Promise<void> {
   const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import("@aws-sdk/client-dynamodb");
   const keys = keysOf(table);

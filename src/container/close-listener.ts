@@ -3,7 +3,7 @@ import type { Server } from "node:net";
 /** How many turns of the event loop are waited for at the most: under a flood of connections each may bring one. */
 const mostTurns = 1_000;
 
-/** A turn in which little else was done, in milliseconds: whoever came while it ran came in no more than that time. */
+/** A turn in which little else was done, in milliseconds: connections that arrived during it arrived within that time. */
 const shortMs = 0.2;
 
 /** How long a short one is waited for, in milliseconds. */

@@ -220,7 +220,7 @@ function statusError(place: string, status: number): WebhookError {
   });
 }
 
-/** The address is in the cause alone: a message may reach whoever chose the URL, and names of the inside are not theirs to resolve. */
+/** Only the cause has the address: the message may reach the author of the URL, who must not learn internal addresses. */
 function refusedAddress(place: string, address: string): WebhookError {
   return permanent(`${place}: the host has an address that is not public`, new Error(`${address} is not public`));
 }

@@ -72,7 +72,7 @@ export interface QueueCounts {
   readonly delayed: number;
 }
 
-/** One queue. Whoever calls says what time it is. */
+/** One queue. The caller passes the time. */
 export interface Queue {
   /** Adds a message; one whose deduplication id is known is the message that was sent then. */
   send(message: NewMessage, now: number): Pick<QueueMessage, "id" | "sequence">;

@@ -16,7 +16,7 @@ interface ShortClose {
 
 /**
  * Closes what belongs to `owner` when the process is told to end, which Lambda does where an extension is registered. There is
- * one listener a process, whoever asks: it keeps the list of what is closed, so that no module does.
+ * one listener a process, which keeps the list of what to close, so that no module does.
  */
 export function closeAtShutdown(owner: object, bind: Bind): void {
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined) return;

@@ -163,7 +163,7 @@ class RunEffects implements Effects {
     await jobs.send(text, { group, deduplicationId });
   }
 
-  /** An ID of this run: how many of its kind and name came before is what tells it from these. */
+  /** Derives an ID of this run from the kind, the name and how many of them came before. */
   #derive(kind: string, name: string): string {
     this.#ordinals ??= new Map();
     const counted = `${kind} ${name}`;

@@ -182,7 +182,7 @@ type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal
 /** Turns an error into the uniform response, and logs it (specification 7). */
 export function fail(scope: RequestScope, request: FailedRequest, thrown: unknown): HttpResponse {
   const isStopped = stoppedBy(request.signal, thrown);
-  // A timeout is what the service has done, and what the caller is told, whatever the SDK makes of the signal.
+  // The service timed out, and the caller is told so, whatever error the SDK makes of the signal.
   const error = isStopped && isTypedError(request.signal?.reason) ? request.signal.reason : thrown;
   const { response, log } = errorResponse(error, {
     requestId: scope.requestId,

@@ -147,7 +147,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
     recent: async (name) => {
       const isUnknown = name !== undefined && ring?.keys.has(name) !== true && ring?.retired?.has(name) !== true;
       if (ring !== undefined && load !== undefined && (isUnknown || isOver(askedMs, recentMs))) {
-        // Whoever has the key does not wait for a reading that another has begun.
+        // A caller whose key is known does not wait for a read in flight.
         if (loading === undefined ? isOver(endedMs, reloadMs) : isUnknown) await withPatience(reload());
       }
       return { ring, isStale: failure !== undefined || loading !== undefined };

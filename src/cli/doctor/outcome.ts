@@ -41,7 +41,7 @@ export function following<Found>(
   };
 }
 
-/** Asks once, whoever wants to know. */
+/** Asks once; all callers share the result. */
 export function asked<Found>(ask: () => Promise<Found>): () => Promise<Found> {
   let answer: Promise<Found> | undefined;
   return () => {

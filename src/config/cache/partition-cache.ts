@@ -12,7 +12,7 @@ export interface CachedPartition<Value> {
   readonly owner: CachedPartition<Value> | undefined;
   /** Those of the users of this tenant. */
   readonly users: Set<CachedPartition<Value>>;
-  /** It is no longer in the cache: whoever still holds it asks for another. */
+  /** It is no longer in the cache: a holder has to get another. */
   isEvicted: boolean;
 }
 
@@ -33,7 +33,7 @@ export function createPartitionCache<Value>(maxTenants: number): PartitionCache<
   const tenants = new Map<string, CachedPartition<Value>>();
   const users = new Map<string, CachedPartition<Value>>();
   // What is at the end already stays there: a Map whose entries come and go leaves garbage that outlives
-  // young collections, and most reads are of whoever read last.
+  // young collections, and most reads repeat the last owner.
   let [lastTenant, lastUser] = [system, system];
 
   const useTenant = (partition: string) => {
@@ -104,7 +104,7 @@ function evictOldest<Value>(parts: Map<string, CachedPartition<Value>>): CachedP
 
 function evict<Value>(parts: Map<string, CachedPartition<Value>>, part: CachedPartition<Value>): void {
   part.isEvicted = true;
-  // Writes no longer reach these pages: whoever holds rows of them lets go.
+  // Writes no longer reach these pages: holders of their rows let go.
   for (const page of part.pages.values()) page.stamp += 1;
   parts.delete(part.partition);
 }

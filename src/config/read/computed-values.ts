@@ -61,7 +61,7 @@ function waitingPath(start: ComputedNode, goal: ComputedNode): ComputedNode[] | 
   const waiters = new Map<ComputedNode, ComputedNode | undefined>([[start, undefined]]);
   // A Map's iteration goes on over what is added meanwhile: breadth first, so the shortest path.
   for (const node of waiters.keys()) {
-    // Whoever is settled waits for nobody, even where its function left reads behind.
+    // A settled value waits for none, even if its function left reads behind.
     if (node.settled) continue;
     if (node === goal) return pathTo(node, waiters);
     for (const next of node.waitsFor) {
