@@ -101,10 +101,11 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         if (!scope.hasMiddlewares) return handle(scope, event, facts);
         return runAll(event, context, befores, (event) => handle(scope, event as Event, facts)) as Promise<Result>;
       }
-      if (codec.around === undefined) return runAll(event, context, befores, handler) as Promise<Result>;
       const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
       const { description: claim, befores: others } = takeDescription(befores);
-      return codec.around(scope, facts, {
+      // Safe: a codec has `handle` or `around`.
+      const around = codec.around as NonNullable<typeof codec.around>;
+      return around(scope, facts, {
         context: own,
         claim,
         run: (signal) => {

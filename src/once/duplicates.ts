@@ -116,7 +116,9 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
   const entries = new Map<string, RecentAnswer & { readonly bytes: number }>();
   let total = 0;
   const forget = (key: string) => {
-    total -= entries.get(key)?.bytes ?? 0;
+    const known = entries.get(key);
+    if (known === undefined) return;
+    total -= known.bytes;
     entries.delete(key);
   };
   return {
@@ -130,7 +132,7 @@ export function createRecentAnswers(clock: Clock): RecentAnswers {
     },
     put: (key, { answer, fingerprint, expiresAt }) => {
       const bytes = key.length + (answer.body?.length ?? 0) + 256;
-      if (entries.has(key)) forget(key);
+      forget(key);
       if (bytes > largestBytes) return;
       entries.set(key, { answer, fingerprint, expiresAt, bytes });
       total += bytes;

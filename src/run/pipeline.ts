@@ -97,7 +97,8 @@ export async function answer<HostResponse>(
   const accepted = validateInput(declaration.input, inputOf(request, declaration, params, { bytes, form }));
   const input = accepted instanceof Promise ? await accepted : accepted;
   const view = () => requestView(request, bytes);
-  const adapters = runtime.opened ?? (await runtime.adapters());
+  let adapters = runtime.opened;
+  if (adapters === undefined) adapters = await runtime.adapters();
   if (declaration.kind === "write") {
     const { runWrite } = await loadWrites();
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
