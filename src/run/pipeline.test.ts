@@ -166,3 +166,21 @@ test("two writes under one key whose schema makes objects of them are not taken 
     await app.close();
   }
 });
+
+test("what a route's query returns is held against its output schema, but in production", async () => {
+  const counted = defineFeature("counted", (r) => {
+    const output = z.object({ n: z.number() });
+    r.query("count.show", { route: "GET /count", access: access.everyone, output, handler: async () => ({ n: "one" }) as never });
+  });
+  const statusIn = async (environment: "test" | "production") => {
+    const app = await startTestApp(buildServer({ features: [counted], environment }));
+    try {
+      return (await app.fetch("/count")).status;
+    } finally {
+      await app.close();
+    }
+  };
+
+  expect(await statusIn("test")).toBe(500);
+  expect(await statusIn("production")).toBe(200);
+});

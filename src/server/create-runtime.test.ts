@@ -36,6 +36,27 @@ test("adapters are opened once, an opening that failed is tried again, and closi
   expect(closed).toEqual(["closed"]);
 });
 
+test("what runs share is made once for the adapters that are open, and anew for the next", async () => {
+  let attempts = 0;
+  const runtime = createRuntime(buildServer({ features: [] }), {
+    variables: {},
+    openAdapters: async () => {
+      if (++attempts === 1) throw new Error("not yet");
+      return adapters();
+    },
+  });
+
+  await expect(runtime.runs()).rejects.toThrow("not yet");
+  expect(runtime.openedRuns).toBeUndefined();
+  const [first, second] = await Promise.all([runtime.runs(), runtime.runs()]);
+  expect(first).toBe(second);
+  expect(runtime.openedRuns).toBe(first);
+  expect(await runtime.runs()).toBe(first);
+  await runtime.close();
+  expect(runtime.openedRuns).toBeUndefined();
+  expect(await runtime.runs()).not.toBe(first);
+});
+
 test("a table's name is its variable's, else prefix and name", () => {
   const runtime = createRuntime(buildServer({ features: [], dynamodb: { prefix: "p" } }), {
     variables: { KEELSON_TABLE_MY_FILES: "elsewhere" },
