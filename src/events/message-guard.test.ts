@@ -4,10 +4,9 @@ import { type KeyRing, newRingKey, parseKeyRing, retiredKey } from "../secrets/k
 import { createSecrets } from "../secrets/secrets.ts";
 import { envelopeText, type SharedEvent } from "./envelope.ts";
 import { type JobMessage, jobText } from "./job-message.ts";
-import { createMessageGuard, type MessageGuard } from "./message-guard.ts";
+import { createMessageGuard, type MessageGuard, readMessage } from "./message-guard.ts";
 import type { MessageQueue } from "./message-queue.ts";
 import type { MessageProof } from "./proof.ts";
-import { readMessage } from "./read-message.ts";
 
 const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
 const job: JobMessage<Readonly<Record<string, unknown>>> = { jobId: "j1", name: "files.file.scan", payload: { n: 1 }, ...cause };

@@ -5,11 +5,11 @@ import type { Logger } from "../log/logger.ts";
 import type { Clock } from "../process/clock.ts";
 import { type KeyRing, proofKey } from "../secrets/key-ring.ts";
 import type { RecentRing, Secrets } from "../secrets/secrets.ts";
-import type { SharedEvent } from "./envelope.ts";
-import type { JobMessage } from "./job-message.ts";
+import { objectOf } from "./cause.ts";
+import { type Envelope, openEnvelope, type SharedEvent } from "./envelope.ts";
+import { type JobMessage, openJob } from "./job-message.ts";
 import type { MessageQueue } from "./message-queue.ts";
 import { isProven, type MessageProof, type Proof, type ProvenMessage, proofMode, proofOf, readProof } from "./proof.ts";
-import type { ReadMessage } from "./read-message.ts";
 
 /** Signs what a server sends, and says which messages it takes. */
 export interface MessageGuard {
@@ -145,4 +145,13 @@ function provenEvent(event: SharedEvent, source: string): ProvenMessage {
 function provenJob(job: JobMessage, source: string): ProvenMessage {
   const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId } = job;
   return { kind: "job", source, name, id, payload, causedBy, origRequestId, tenantId, userId };
+}
+
+/** What came over a queue: an event, or a job. */
+export type ReadMessage = Envelope | { readonly job: JobMessage; readonly proof: unknown };
+
+/** Reads a message by its shape. @throws PermanentError for what is neither. */
+export function readMessage(text: string): ReadMessage {
+  const body = objectOf(text, "the message");
+  return "jobId" in body ? { job: openJob(body), proof: body["proof"] } : openEnvelope(body);
 }

@@ -7,7 +7,7 @@ import { answerCipher } from "./answer-cipher.ts";
 import { completedClaim } from "./claim.ts";
 import { claimKey } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
-import { createRecentAnswers } from "./duplicates.ts";
+import { createRecentAnswers } from "./once.ts";
 import { assertCommittable } from "./run-commit.ts";
 
 const key = claimKey(["n"], "r1");

@@ -1,8 +1,9 @@
 import type { Clock } from "../process/clock.ts";
+import { replayOf, type WriteAnswer } from "./answer.ts";
+import { skewMs } from "./claim.ts";
 import { keyText } from "./claim-key.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
-import { createRecentAnswers, createSharedRun, type SharedRun } from "./duplicates.ts";
 import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
 import { inProgress, keyReused, type OnceParts, runOnce } from "./run-once.ts";
 
@@ -81,6 +82,149 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
         return await shared.outcome;
       } finally {
         running.delete(key);
+      }
+    },
+  };
+}
+
+/** A run that several callers in one process share. */
+export interface SharedRun<Result = unknown> {
+  readonly fingerprint: string | undefined;
+  /** For the caller who began it. */
+  readonly outcome: Promise<RunOutcome<Result>>;
+  /**
+   * Waits for the run as a duplicate. Each duplicate gets a response of its own.
+   *
+   * @returns the answer; `retry` if it has none to share, so that the duplicate has to run by itself;
+   * `running` if it took too long, or the process drains.
+   * @throws what the run throws, or the caller's reason if the caller has gone.
+   */
+  join(
+    caller: AbortSignal | undefined,
+    limits: { readonly waitMs: number; readonly draining: AbortSignal },
+  ): Promise<WriteAnswer | "retry" | "running">;
+}
+
+/** Begins a run whose signal aborts when its last caller has gone. */
+export function createSharedRun<Result>(
+  { fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">,
+  leader: AbortSignal | undefined,
+  begin: (signal: AbortSignal) => Promise<RunOutcome<Result>>,
+): SharedRun<Result> {
+  const controller = new AbortController();
+  let waiting = 0;
+  let isOver = false;
+  /** Counts a caller in; the returned function counts it out. */
+  const enter = (caller: AbortSignal | undefined) => {
+    waiting += 1;
+    let isIn = true;
+    const leave = () => {
+      if (!isIn) return;
+      isIn = false;
+      waiting -= 1;
+      caller?.removeEventListener("abort", leave);
+      if (waiting === 0 && !isOver) controller.abort(caller?.reason);
+    };
+    if (caller?.aborted) leave();
+    else caller?.addEventListener("abort", leave);
+    return leave;
+  };
+  const leave = enter(leader);
+  const outcome = begin(controller.signal).finally(() => {
+    isOver = true;
+    leave();
+  });
+
+  return {
+    fingerprint,
+    outcome,
+    join: async (caller, { waitMs, draining }) => {
+      caller?.throwIfAborted();
+      // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
+      const isAbandoned = controller.signal.aborted;
+      const leaveDuplicate = enter(caller);
+      let end: (value: "running") => void = () => {};
+      const givenUp = new Promise<"running">((resolve) => {
+        end = resolve;
+      });
+      const stop = () => end("running");
+      const timer = setTimeout(stop, waitMs);
+      caller?.addEventListener("abort", stop);
+      draining.addEventListener("abort", stop);
+      try {
+        if (draining.aborted) return "running";
+        const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
+        const ended = await Promise.race([settled, givenUp]);
+        if (ended === "running") {
+          caller?.throwIfAborted();
+          return "running";
+        }
+        if (ended === "retry") return "retry";
+        const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
+        return answer.cookies.length > 0 ? "retry" : replayOf(answer, replayedHeaders);
+      } finally {
+        clearTimeout(timer);
+        caller?.removeEventListener("abort", stop);
+        draining.removeEventListener("abort", stop);
+        leaveDuplicate();
+      }
+    },
+  };
+}
+
+function abandoned(): "retry" {
+  return "retry";
+}
+
+/** A stored answer, and the fingerprint of its request. */
+export interface RecentAnswer {
+  readonly answer: WriteAnswer;
+  readonly fingerprint: string | undefined;
+  /** When the claim expires, in seconds since the epoch. */
+  readonly expiresAt: number;
+}
+
+/** The answers that this process stored recently: replaying them takes no call. */
+export interface RecentAnswers {
+  get(key: string): RecentAnswer | undefined;
+  put(key: string, answer: RecentAnswer): void;
+}
+
+/** Larger answers are left to the store. */
+const largestBytes = 65_536;
+const maxBytes = 8 * 1_048_576;
+const maxEntries = 2_000;
+
+/** Creates a bounded memory of answers; the oldest go first. */
+export function createRecentAnswers(clock: Clock): RecentAnswers {
+  const entries = new Map<string, RecentAnswer & { readonly bytes: number }>();
+  let total = 0;
+  const forget = (key: string) => {
+    const known = entries.get(key);
+    if (known === undefined) return;
+    total -= known.bytes;
+    entries.delete(key);
+  };
+  return {
+    get: (key) => {
+      const entry = entries.get(key);
+      if (entry === undefined) return undefined;
+      // Another process's clock may be ahead: for its last seconds the store decides.
+      if (entry.expiresAt * 1000 - skewMs > clock.now()) return entry;
+      forget(key);
+      return undefined;
+    },
+    put: (key, { answer, fingerprint, expiresAt }) => {
+      const bytes = key.length + (answer.body?.length ?? 0) + 256;
+      forget(key);
+      if (bytes > largestBytes) return;
+      entries.set(key, { answer, fingerprint, expiresAt, bytes });
+      total += bytes;
+      if (total <= maxBytes && entries.size <= maxEntries) return;
+      // A tenth at once: iteration passes every entry deleted before.
+      for (const oldest of entries.keys()) {
+        if (total <= maxBytes * 0.9 && entries.size <= maxEntries * 0.9) break;
+        forget(oldest);
       }
     },
   };

@@ -1,7 +1,7 @@
 import { describeError } from "../errors/describe.ts";
 import { isPermanent } from "../errors/permanent-error.ts";
+import { readMessage } from "../events/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
-import { readMessage } from "../events/read-message.ts";
 import type { Adapters } from "./adapters.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 import type { Runtime } from "./runtime.ts";
