@@ -15,7 +15,7 @@ export const recordLimits = Object.freeze({
 });
 
 /** Prints a record, or does not, by its level. */
-export type Print = (level: LogLevel, context: LogContext, msg: unknown, data: unknown) => void;
+export type Print = (level: LogLevel, logger: { readonly context: LogContext }, msg: unknown, data: unknown) => void;
 
 /**
  * Writes a record as one line of JSON: `level`, the context, `msg`, the data, `time`. Data named as

@@ -28,17 +28,17 @@ const reservedByPowertools: ReadonlySet<string> = new Set([
  */
 export function createPowertoolsPrint(powertools: PowertoolsLogger, redaction: Redaction, otherwise: Print) {
   const rules = createRecordRules(redaction, reservedByPowertools);
-  const print: Print = (level, context, msg, data) => {
+  const print: Print = (level, logger, msg, data) => {
     try {
       // A line below its level may still go into its buffer, which exists only within an X-Ray trace.
       if (levelNumbers[level] < powertools.level && getXRayTraceIdFromEnv() === undefined) return;
       const own = powertools.getPersistentLogAttributes();
       const isTaken = (name: string) =>
         Object.hasOwn(own, name) || (name === "correlation_id" && powertools.getCorrelationId?.() !== undefined);
-      const fields = recordFields(context, msg, data, { ...rules, isTaken });
+      const fields = recordFields(logger.context, msg, data, { ...rules, isTaken });
       powertools[level](String(fields["msg"]), fields);
     } catch {
-      otherwise(level, context, msg, data);
+      otherwise(level, logger, msg, data);
     }
   };
   return { print, context: new LogContext(rules) };

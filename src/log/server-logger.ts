@@ -70,7 +70,7 @@ export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
   if (powertools === undefined) {
     const outside = new LogContext(rules);
     const threshold = createThreshold({ ...options, powertools: options.powertoolsThreshold }, (level, msg, data) =>
-      printLine(level, outside, msg, data),
+      printLine(level, { context: outside }, msg, data),
     );
     const { isSampling, refreshSampling } = threshold;
     return { ...loggerOf(above(threshold, printLine), outside), isSampling, refreshSampling };
@@ -97,20 +97,40 @@ function serverLogger(print: Print, context: LogContext): ServerLogger {
   return { ...loggerOf(print, context), isSampling: false, refreshSampling: () => undefined };
 }
 
-/** Functions, not methods: `onClamp: log.warn` works. */
 function loggerOf(print: Print, context: LogContext): Logger {
-  return {
-    debug: (msg, data) => print("debug", context, msg, data),
-    info: (msg, data) => print("info", context, msg, data),
-    warn: (msg, data) => print("warn", context, msg, data),
-    error: (msg, data) => print("error", context, msg, data),
-    child: (added) => loggerOf(print, context.child(added)),
-  };
+  return new ContextLogger(print, undefined, undefined, context);
+}
+
+/** Functions, not methods: `onClamp: log.warn` works. Its context is made for the first line: most requests write none. */
+class ContextLogger implements Logger {
+  readonly #print: Print;
+  readonly #parent: ContextLogger | undefined;
+  readonly #added: unknown;
+  #context: LogContext | undefined;
+
+  constructor(print: Print, parent: ContextLogger | undefined, added: unknown, context: LogContext | undefined) {
+    this.#print = print;
+    this.#parent = parent;
+    this.#added = added;
+    this.#context = context;
+  }
+
+  readonly debug: Logger["debug"] = (msg, data) => this.#print("debug", this, msg, data);
+  readonly info: Logger["info"] = (msg, data) => this.#print("info", this, msg, data);
+  readonly warn: Logger["warn"] = (msg, data) => this.#print("warn", this, msg, data);
+  readonly error: Logger["error"] = (msg, data) => this.#print("error", this, msg, data);
+  readonly child: Logger["child"] = (added) => new ContextLogger(this.#print, this, added, undefined);
+
+  get context(): LogContext {
+    // Safe: one without a context of its own has a parent.
+    this.#context ??= (this.#parent as ContextLogger).context.child(this.#added);
+    return this.#context;
+  }
 }
 
 function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
-  return (level, context, msg, data) => {
-    if (levelNumbers[level] >= threshold.current) print(level, context, msg, data);
+  return (level, logger, msg, data) => {
+    if (levelNumbers[level] >= threshold.current) print(level, logger, msg, data);
   };
 }
 
@@ -122,7 +142,7 @@ function createLinePrint({ env, write, clock = systemClock }: ServerLoggerOption
   const isPretty = env["LOG_FORMAT"]?.trim().toLowerCase() === "pretty";
   const isColoured = isPretty && write === undefined && process.stdout.isTTY && !env["NO_COLOR"];
 
-  return (level, context, msg, data) => {
+  return (level, { context }, msg, data) => {
     try {
       const record = recordOf(level, context, msg, data);
       take(isPretty ? prettyLine(record, isColoured) : record);
