@@ -40,6 +40,8 @@ export interface Invocation {
   readonly signal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
+  /** When it was received, in milliseconds since the epoch. */
+  readonly nowMs: number;
 }
 
 type Run = (
@@ -121,7 +123,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         const nowMs = runtime.clock.now();
         const deadline = deadlines.of(context, nowMs);
         const deadlineMs = deadline === undefined ? undefined : nowMs + deadline.leftMs;
-        const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs });
+        const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs, nowMs });
         void runInScope(runtime, facts, async (scope) => {
           const answerError = (error: unknown) => {
             try {

@@ -105,8 +105,8 @@ export function assertFits(answer: LambdaAnswer, { shape, event }: Pick<HttpFact
 export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts> = {
   facts: (event, invocation) => {
     const shape = shapeOf(event);
-    const { signal, deadlineMs } = invocation;
-    return { shape, event, method: shape.method(event), headers: shape.headers(event), signal, deadlineMs };
+    const { signal, deadlineMs, nowMs } = invocation;
+    return { shape, event, method: shape.method(event), headers: shape.headers(event), signal, deadlineMs, nowMs };
   },
   // Without middlewares it is of a handler of ours, whose errors say their status by their class, on every host.
   fail: (error, scope, facts) => inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),

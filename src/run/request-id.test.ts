@@ -90,6 +90,13 @@ describe("uuidv7", () => {
 });
 
 describe("createRequestIds", () => {
+  test("makes an ID of the time that is given, and asks its clock only where none is", () => {
+    const next = createRequestIds({ now: () => 0 });
+    const timeOf = (id: string) => Number.parseInt(id.replace("-", "").slice(0, 12), 16);
+
+    expect([timeOf(next(1_700_000_000_000)), timeOf(next())]).toEqual([1_700_000_000_000, 0]);
+  });
+
   test("never repeats an ID, and keeps those of one millisecond in order", () => {
     const next = createRequestIds({ now: () => 1_700_000_000_000 });
     const ids = Array.from({ length: 2000 }, next);

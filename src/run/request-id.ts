@@ -1,5 +1,8 @@
 import type { Clock } from "../process/clock.ts";
 
+/** Generates IDs, at the time that is given or else at that of its clock, in milliseconds since the epoch. */
+export type RequestIds = (nowMs?: number) => string;
+
 /** The ID of a request, and the length of what came in its place if that could not be taken. */
 export interface AdoptedRequestId {
   readonly requestId: string;
@@ -11,10 +14,10 @@ export interface AdoptedRequestId {
  * Adopts the value of `X-Request-ID` or generates an ID (specification 4.4). Accepted are 1 to 128
  * characters of `A-Z a-z 0-9 . _ : = + / @ -`; so neither an empty header nor several joined by `, `.
  */
-export function adoptRequestId(header: string | undefined, generate: () => string): AdoptedRequestId {
-  if (header === undefined) return { requestId: generate() };
+export function adoptRequestId(header: string | undefined, generate: RequestIds, nowMs?: number): AdoptedRequestId {
+  if (header === undefined) return { requestId: generate(nowMs) };
   if (header !== "" && header.length <= maxLength && !unaccepted.test(header)) return { requestId: header };
-  return { requestId: generate(), rejectedLength: header.length };
+  return { requestId: generate(nowMs), rejectedLength: header.length };
 }
 
 const maxLength = 128;
@@ -28,17 +31,16 @@ const idBytes = 10;
  * Creates a generator of UUIDv7s. IDs of one millisecond are in order, as long as there are fewer than
  * some 2,000 of them. Random bytes are drawn 4 KiB at a time, since one draw an ID would cost more than the rest of it.
  */
-export function createRequestIds(clock: Clock, fill = fillAtRandom): () => string {
+export function createRequestIds(clock: Clock, fill = fillAtRandom): RequestIds {
   const pool = new Uint8Array(poolBytes);
   const view = new DataView(pool.buffer);
   let [offset, lastMs, counter, time] = [poolBytes, -1, 0, ""];
 
-  return function nextRequestId() {
+  return function nextRequestId(now = clock.now()) {
     if (offset + idBytes > poolBytes) {
       fill(pool);
       offset = 0;
     }
-    const now = clock.now();
     if (now !== lastMs) {
       lastMs = now;
       time = timeDigits(now);

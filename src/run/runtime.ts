@@ -14,6 +14,7 @@ import type { LifecycleState } from "../process/lifecycle.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
+import type { RequestIds } from "./request-id.ts";
 import type { Runs } from "./runs.ts";
 
 /** A server bound to its adapters: what requests run on. */
@@ -38,7 +39,7 @@ export interface Runtime {
   /** The largest request body, in bytes. */
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
-  readonly newRequestId: () => string;
+  readonly newRequestId: RequestIds;
   /** The events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */

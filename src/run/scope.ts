@@ -35,6 +35,8 @@ export interface ScopeFacts {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
+  /** When it was received, in milliseconds since the epoch. Default: now. */
+  readonly nowMs?: number | undefined;
 }
 
 /**
@@ -43,10 +45,10 @@ export interface ScopeFacts {
  */
 export function runInScope<Result>(
   runtime: Runtime,
-  { headers, signal, deadlineMs }: ScopeFacts,
+  { headers, signal, deadlineMs, nowMs }: ScopeFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId);
+  const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId, nowMs);
   const scope = new Scope(runtime, requestId, headers, signal, deadlineMs);
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
   return runWithStore(scope, work);
