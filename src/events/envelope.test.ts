@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { isMisread } from "../../test/support/misread-json.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier } from "../identity/claims.ts";
-import { envelopeText, eventPayload, isEventType, openEnvelope, readEnvelope, type SharedEvent } from "./envelope.ts";
+import { envelopeText, eventPayload, openEnvelope, readEnvelope, type SharedEvent } from "./envelope.ts";
+import { isEventType } from "./event-type.ts";
 
 const event: SharedEvent = {
   kind: "shared",

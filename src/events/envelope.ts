@@ -1,5 +1,6 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
+import { isEventType } from "./event-type.ts";
 import type { Proof } from "./proof.ts";
 import { wirePayload } from "./wire-payload.ts";
 
@@ -75,9 +76,4 @@ export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope 
   const { requestId: _reserved, ...payload } = recordOf(envelope["payload"], "its payload");
   const event: SharedEvent = { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
   return { event, proof: envelope["proof"], source: isWrapped ? String(body["source"]) : undefined };
-}
-
-/** Whether a text has the shape of an event's type (specification 2.8). */
-export function isEventType(type: string): boolean {
-  return /^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(type);
 }

@@ -1,7 +1,7 @@
 import { describeError, type ErrorDescription } from "../errors/describe.ts";
 import type { Environment } from "../process/environment.ts";
-import { ownHeaders } from "./headers.ts";
 import type { HttpResponse } from "./message.ts";
+import { ownHeaders } from "./own-headers.ts";
 
 /** What the uniform response depends on beside the error. */
 export interface ErrorFacts {

@@ -23,15 +23,6 @@ export function addHeader(headers: HeaderMap, name: string, value: string): void
 const Empty = function Headers() {} as unknown as new () => HeaderMap;
 Empty.prototype = Object.freeze(Object.create(null));
 
-/** Headers that are the framework's to set, whether a result or an error brings them. */
-export const ownHeaders: readonly string[] = Object.freeze([
-  "x-request-id",
-  "content-length",
-  "transfer-encoding",
-  "connection",
-  "set-cookie",
-]);
-
 /**
  * Why a request is refused whose headers mean one thing to one reader and another to the next: with two hosts or one that
  * cannot be (RFC 9112, 3.2), or with two credentials. Both hosts join repeated headers, so that the joined value shows

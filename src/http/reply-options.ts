@@ -1,6 +1,6 @@
 import { quoted } from "../errors/quoted.ts";
 import { assertCookie } from "./cookies.ts";
-import { ownHeaders } from "./headers.ts";
+import { ownHeaders } from "./own-headers.ts";
 
 /**
  * Holds what a reply says beside its body against what a response can carry, as plain JavaScript may give it.

@@ -1,0 +1,8 @@
+/** Headers that are the framework's to set, whether a result or an error brings them. */
+export const ownHeaders: readonly string[] = Object.freeze([
+  "x-request-id",
+  "content-length",
+  "transfer-encoding",
+  "connection",
+  "set-cookie",
+]);
