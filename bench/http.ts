@@ -17,7 +17,7 @@ const connections = 32;
  */
 export async function httpResults(env: Readonly<Record<string, string>>): Promise<Result[]> {
   return [
-    await contest("http-no-log", "silent", "ratio <= 1.3", env),
+    await contest("http-no-log", "silent", "ratio <= 1.2", env),
     await contest("http-one-log", "logged", "ratio <= 1.4", env),
   ];
 }
