@@ -374,7 +374,9 @@ test("a stream that breaks is reset, and logged", async () => {
   const served = await serving();
   const { get } = await served.client();
 
-  expect(await get("/failing")).toMatchObject({ reset: 2 }); // its head comes first in Node 24, and is dropped in 22 and 26
+  // Node 22 and 26 drop its head with the stream; Node 24 sends it first.
+  const head = process.versions.node.startsWith("24.") ? { status: 200 } : {};
+  expect(await get("/failing")).toMatchObject({ ...head, reset: 2 });
   await expect
     .poll(() => served.logs)
     .toContainEqual(expect.objectContaining({ msg: "response.cut_off", message: "the source failed" }));

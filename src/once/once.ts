@@ -88,7 +88,7 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
 }
 
 /** A run that several callers in one process share. */
-export interface SharedRun<Result = unknown> {
+interface SharedRun<Result = unknown> {
   readonly fingerprint: string | undefined;
   /** For the caller who began it. */
   readonly outcome: Promise<RunOutcome<Result>>;
@@ -106,7 +106,7 @@ export interface SharedRun<Result = unknown> {
 }
 
 /** Begins a run whose signal aborts when its last caller has gone. */
-export function createSharedRun<Result>(
+function createSharedRun<Result>(
   { fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">,
   leader: AbortSignal | undefined,
   begin: (signal: AbortSignal) => Promise<RunOutcome<Result>>,
