@@ -17,7 +17,7 @@ export const alias = [
   { find: "keelson/testing", replacement: source("testing/index.ts") },
 ];
 
-const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/**/*.test.ts"];
+const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**/*.test.ts"]; // consumers' projects have a run of their own
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
 // What needs a process of its own: replaced modules, another clock, environment or directory, what Lambda's runtime gives to

@@ -1,0 +1,186 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { delimiter, dirname, join } from "node:path";
+import { afterAll, inject } from "vitest";
+import { consumerEnvironment, shell } from "./environment.ts";
+
+/** What a project is made of. */
+export interface ProjectOptions {
+  /** What its folder and its package are named. */
+  readonly name: string;
+  /** Its dependencies besides keelson, which it always has. A version of `keelson` here replaces the tarball. */
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+  /** The texts of its files, by path. */
+  readonly files: Readonly<Record<string, string>>;
+  /** More of its `package.json`. */
+  readonly packageJson?: Readonly<Record<string, unknown>>;
+  /** More for `npm install`, such as `--omit=peer`. */
+  readonly installArguments?: readonly string[];
+}
+
+/** How a command ended. `code` is null after a signal. */
+export interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** After that its process group is killed. Default 240,000. */
+  readonly timeoutMs?: number;
+}
+
+/** A process that stays. It ends with the test file at the latest. */
+export interface StartedCommand {
+  readonly child: ChildProcess;
+  /** What it has printed so far, on both streams. */
+  readonly output: () => string;
+  /** Resolves with the match once the output has it; rejects when the process ends before, or after `timeoutMs`. */
+  readonly printed: (pattern: RegExp, timeoutMs?: number) => Promise<RegExpMatchArray>;
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+  /** Sends SIGTERM, or another signal, to its process group and waits until it has ended. */
+  readonly stop: (signal?: NodeJS.Signals) => Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+}
+
+/** A project outside this repository that has installed the package. */
+export interface Project {
+  readonly directory: string;
+  /** Runs a command to its end; one of `node_modules/.bin` by its name alone. */
+  readonly run: (command: string, args: readonly string[], options?: RunOptions) => Promise<Outcome>;
+  readonly start: (command: string, args: readonly string[], options?: Pick<RunOptions, "env">) => StartedCommand;
+  /** Writes a file of the project, and the folders that it is in. */
+  readonly write: (path: string, text: string) => void;
+}
+
+const started = new Set<StartedCommand>();
+afterAll(() => Promise.all([...started].map((command) => command.stop("SIGKILL"))));
+
+/**
+ * Makes a project in a folder of its own outside this repository, with the packed package and what else it depends on
+ * installed by npm. All projects are removed when the tests have ended.
+ *
+ * @throws Error with npm's output if the installation fails.
+ */
+export async function createProject(options: ProjectOptions): Promise<Project> {
+  const { tarball, projects } = inject("consumer");
+  const directory = mkdtempSync(join(projects, `${options.name}-`));
+  const project: Project = {
+    directory,
+    run: (command, args, runOptions) => run(directory, command, args, runOptions),
+    start: (command, args, startOptions) => start(directory, command, args, startOptions?.env),
+    write: (path, text) => {
+      mkdirSync(dirname(join(directory, path)), { recursive: true });
+      writeFileSync(join(directory, path), text);
+    },
+  };
+  const manifest = {
+    name: options.name,
+    version: "1.0.0",
+    private: true,
+    type: "module",
+    dependencies: { keelson: `file:${tarball}`, ...options.dependencies },
+    devDependencies: options.devDependencies ?? {},
+    ...options.packageJson,
+  };
+  for (const [path, text] of Object.entries(options.files)) project.write(path, text);
+  project.write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
+  const install = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...(options.installArguments ?? [])];
+  const { code, stdout, stderr } = await project.run("npm", install, { timeoutMs: 540_000 });
+  if (code !== 0) throw new Error(`npm install of ${options.name} ended with ${code}:\n${stdout}\n${stderr}`);
+  return project;
+}
+
+async function run(directory: string, command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const { child, exited } = spawned(directory, command, args, options.env);
+  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)];
+  const timeoutMs = options.timeoutMs ?? 240_000;
+  let isLate = false;
+  const late = setTimeout(() => {
+    isLate = true;
+    kill(child, "SIGKILL");
+  }, timeoutMs);
+  try {
+    const { code } = await exited;
+    if (isLate) throw new Error(`${command} ${args.join(" ")} took over ${timeoutMs} ms:\n${stdout()}\n${stderr()}`);
+    return { code, stdout: stdout(), stderr: stderr() };
+  } finally {
+    clearTimeout(late);
+  }
+}
+
+function start(directory: string, command: string, args: readonly string[], env: RunOptions["env"]): StartedCommand {
+  const { child, exited } = spawned(directory, command, args, env);
+  let output = "";
+  const waiting = new Set<() => void>();
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on("data", (chunk: Buffer) => {
+      output += chunk.toString();
+      for (const look of waiting) look();
+    });
+  }
+  const printed = (pattern: RegExp, timeoutMs = 120_000) =>
+    new Promise<RegExpMatchArray>((resolve, reject) => {
+      const settle = (because?: string) => {
+        const match = output.match(pattern);
+        if (match === null && because === undefined) return;
+        waiting.delete(look);
+        clearTimeout(late);
+        if (match !== null) resolve(match);
+        else reject(new Error(`${command} ${args.join(" ")} ${because} without printing ${pattern}:\n${output}`));
+      };
+      const look = () => settle();
+      const late = setTimeout(() => settle(`ran ${timeoutMs} ms`), timeoutMs);
+      waiting.add(look);
+      void exited.then(
+        ({ code, signal }) => settle(`ended (${code ?? signal})`),
+        (error: Error) => settle(`did not start (${error.message})`),
+      );
+      look();
+    });
+  const stop = (signal: NodeJS.Signals = "SIGTERM") => {
+    kill(child, signal);
+    return exited;
+  };
+  const startedCommand = { child, output: () => output, printed, exited, stop };
+  started.add(startedCommand);
+  void exited.finally(() => started.delete(startedCommand)).catch(() => {});
+  return startedCommand;
+}
+
+/** A process in a group of its own, so that what it starts ends with it. Resolves once its streams have ended too. */
+function spawned(directory: string, command: string, args: readonly string[], env: RunOptions["env"]) {
+  const child = spawn(command, args, {
+    cwd: directory,
+    env: withPrograms(directory, consumerEnvironment(env)),
+    detached: process.platform !== "win32",
+    stdio: ["ignore", "pipe", "pipe"],
+    shell: shell && command !== "node",
+  });
+  const exited: StartedCommand["exited"] = once(child, "close").then(([code, signal]) => ({ code, signal }));
+  exited.catch(() => {}); // heard by whoever waits
+  return { child, exited };
+}
+
+/** With the project's own programs at the end: in front they would hide what the machine has, such as its Node. */
+function withPrograms(directory: string, env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return { ...env, PATH: [env["PATH"], join(directory, "node_modules", ".bin")].join(delimiter) };
+}
+
+function collect(stream: NodeJS.ReadableStream | null): () => string {
+  const chunks: Buffer[] = [];
+  stream?.on("data", (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString();
+}
+
+function kill(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  try {
+    if (process.platform === "win32") child.kill(signal);
+    else process.kill(-child.pid, signal);
+  } catch {
+    // It is gone already.
+  }
+}

@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import type { TestProject } from "vitest/node";
+import { consumerEnvironment, shell } from "./environment.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    consumer: Consumer;
+  }
+}
+
+/** What all projects have in common. */
+export interface Consumer {
+  /** The package, as `npm pack` has made it of this checkout. */
+  readonly tarball: string;
+  /** Where projects are made. */
+  readonly projects: string;
+}
+
+const root = join(import.meta.dirname, "../../..");
+
+/** Builds and packs the package once, for all tests. Its projects go with it. */
+export async function setup(project: TestProject): Promise<() => void> {
+  const folder = mkdtempSync(join(tmpdir(), "keelson-consumer-"));
+  const remove = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  try {
+    const run = promisify(execFile);
+    await run(process.execPath, [join(root, "scripts/build.mjs")], { cwd: root });
+    const packed = join(folder, "packed");
+    mkdirSync(packed);
+    const { stdout } = await run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", packed], {
+      cwd: root,
+      shell,
+      env: consumerEnvironment(),
+      maxBuffer: 64 * 1_024 * 1_024,
+    });
+    const answer: unknown = JSON.parse(stdout); // npm 12 names the package that it has packed, npm 11 lists it
+    const [{ filename }] = Object.values(answer as Record<string, { filename: string }>) as [{ filename: string }]; // npm's own form
+    const projects = join(folder, "projects");
+    mkdirSync(projects);
+    project.provide("consumer", { tarball: join(packed, filename), projects });
+    return remove;
+  } catch (error) {
+    remove();
+    throw error;
+  }
+}

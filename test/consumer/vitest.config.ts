@@ -1,0 +1,15 @@
+import { defineConfig } from "vitest/config";
+
+// What `npm run test:consumer` runs: the package as npm packs it, installed in projects outside this repository.
+// biome-ignore lint/style/noDefaultExport: vitest takes no other
+export default defineConfig({
+  test: {
+    include: ["test/consumer/*.test.ts"],
+    globalSetup: ["test/consumer/support/tarball.setup.ts"],
+    testTimeout: 300_000,
+    hookTimeout: 600_000, // of an installation on a busy machine
+    expect: { poll: { timeout: 60_000 } },
+    pool: "forks",
+    maxWorkers: 2,
+  },
+});
