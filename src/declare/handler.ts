@@ -8,13 +8,13 @@ import type { PipelineContext } from "./pipeline-context.ts";
 /** A value, or a promise of it. */
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** What a handler may return: its output, or a `reply` with it. */
-export type Answer<Output> = Output | Reply<Output>;
+/** What a handler may return: its output, a `reply` with it, or a web `Response`. */
+export type Answer<Output> = Output | Reply<Output> | Response;
 
 interface HandlerOptions<Input extends StandardSchemaV1, Output, Result> {
   /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
   readonly input?: Input;
-  /** Types the result. Outside production a result that does not match is a 500. Never transforms the result. */
+  /** Types the result. Outside production a result that does not match is a 500; of a `Response` a JSON body of a 2xx. Never transforms the result. */
   readonly output?: StandardSchemaV1<Output>;
   readonly handler: (ctx: PipelineContext, input: StandardSchemaV1.InferOutput<Input>) => Awaitable<Result>;
 }

@@ -45,7 +45,7 @@ export interface PipelineContext {
    * Returns `result`, which is the answer even if the handler throws later. Takes at most 99 items (100 without a claim)
    * and 4 MB.
    *
-   * @param result - what the handler would return: a value, or a `reply`.
+   * @param result - what the handler would return: a value, a `reply`, or a `Response`.
    * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError beyond the limits and
    * TypeError for an invalid item, before anything is sent; Error for a second commit in a run, and in queries.
    * @example

@@ -40,11 +40,16 @@ export function checkedHeaders(given: unknown): Record<string, string> {
       );
     if (typeof value !== "string")
       throw new TypeError(`reply: header ${name} is ${kindOf(value)}; give it text, or leave it out`);
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
-      throw new TypeError(`reply: header ${name} has a character that a header cannot carry; encode it`);
+    assertHeaderValue(name, value);
     headers[lower] = value;
   }
   return headers;
+}
+
+/** @throws TypeError for what would end a header, or cannot be in one. */
+export function assertHeaderValue(name: string, value: string): void {
+  if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value))
+    throw new TypeError(`reply: header ${name} has a character that a header cannot carry; encode it`);
 }
 
 /** The cookies of a reply. @throws TypeError for what has none by name. */

@@ -2,6 +2,7 @@ import { serializeCookie } from "./cookies.ts";
 import type { HttpResponse } from "./message.ts";
 import { isReply, type Reply } from "./reply.ts";
 import { assertStatus, checkedHeaders, cookiesOf } from "./reply-options.ts";
+import { ReadResponse, UnreadableResponse } from "./web-response.ts";
 
 /** What a response depends on beside the handler's result. */
 export interface ResponseFacts {
@@ -18,12 +19,26 @@ const bodiless = [204, 205, 304];
 
 /**
  * Turns what a handler returned into a response: a value is 200 JSON, `undefined` 204, a reply
- * what it says.
+ * what it says, and so is a web `Response` that has been read.
  *
  * @throws TypeError for a result that no response can be made of, saying which and what to do.
  */
 export function toResponse(result: unknown, facts: ResponseFacts): HttpResponse {
-  return isReply(result) ? replied(result, facts) : respond(result, undefined, {}, noCookies, facts);
+  if (isReply(result)) return replied(result, facts);
+  if (result instanceof ReadResponse) return respond(result.body, result.status, { ...result.headers }, result.cookies, facts);
+  if (result instanceof UnreadableResponse) throw result.error;
+  return respond(result, undefined, {}, noCookies, facts);
+}
+
+/**
+ * The body of what a handler returned, for code that called it without HTTP.
+ *
+ * @throws TypeError for a `Response` that cannot be read.
+ */
+export function bodyOf(result: unknown): unknown {
+  if (isReply(result)) return result.body;
+  if (result instanceof UnreadableResponse) throw result.error;
+  return result instanceof ReadResponse ? result.value : result;
 }
 
 /** A reply was held against this when it was made; it may be of another copy of the package, or changed since. */

@@ -8,11 +8,11 @@ import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { validateInput } from "../http/input.ts";
-import { isReply } from "../http/reply.ts";
+import { bodyOf } from "../http/response.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
-import { checkOutput } from "./check-output.ts";
+import { receiveResult } from "./check-output.ts";
 import type { Effects } from "./effects.ts";
 import type { Runtime } from "./runtime.ts";
 import type { RequestScope } from "./scope.ts";
@@ -232,7 +232,7 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
   }
   const ctx = new Context(session, session.logFor(declaration.name), node);
   const accepted = await validateInput(declaration.input, input);
-  const result = await checkOutput(declaration, declaration.run(ctx, accepted), runtime.environment);
+  const result = await receiveResult(declaration, declaration.run(ctx, accepted), runtime.environment);
   // Safe: the query's own declaration promises this type; outside production it was checked.
-  return (isReply(result) ? result.body : result) as never;
+  return bodyOf(result) as never;
 }

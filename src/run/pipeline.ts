@@ -9,6 +9,7 @@ import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import { isWebStream, toResponse } from "../http/response.ts";
 import type { RouteTable } from "../http/route-table.ts";
+import { isWebResponse, readResponse } from "../http/web-response.ts";
 import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
 import type { Credentials } from "../identity/authenticator.ts";
 import type { Identification } from "../identity/claims.ts";
@@ -106,7 +107,8 @@ export async function answer<HostResponse>(
   }
   const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
   const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, runtime.environment));
-  const response = toResponse(result, { kind: "query", head, development: runtime.environment === "development" });
+  const given = isWebResponse(result) ? await readResponse(result, "query") : result;
+  const response = toResponse(given, { kind: "query", head, development: runtime.environment === "development" });
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
 }
 

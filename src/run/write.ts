@@ -5,6 +5,7 @@ import type { Cause } from "../events/cause.ts";
 import { errorResponse } from "../http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { toResponse } from "../http/response.ts";
+import { isWebResponse, readResponse } from "../http/web-response.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { claimKey, type WriteId, writeIdOf } from "../once/claim-key.ts";
@@ -36,8 +37,16 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   // Safe: a write's body is never a stream.
   const answerOf = (result: unknown) =>
     toResponse(result, { kind: "write", head, development: environment === "development" }) as WriteAnswer;
-  const checked = (result: unknown) =>
-    declaration.output === undefined ? result : checkOutput(declaration, result, environment);
+  let read: { readonly response: Response; readonly result: ReturnType<typeof readResponse> } | undefined;
+  /** What the handler returned, or committed: a body is read once, and a handler mostly returns what it has committed. */
+  const received = async (returned: unknown) => {
+    let result = await returned;
+    if (isWebResponse(result)) {
+      if (read?.response !== result) read = { response: result, result: readResponse(result, "write") };
+      result = await read.result;
+    }
+    return declaration.output === undefined ? result : checkOutput(declaration, result, environment);
+  };
   let made: WriteAnswer | undefined;
   /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
   const doneAnswer = (result: unknown): WriteAnswer => {
@@ -61,9 +70,9 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
     cause: causeOf(scope),
     request: view,
-    handle: (ctx) => checked(declaration.run(ctx, input)),
+    handle: (ctx) => received(declaration.run(ctx, input)),
     answerOf: doneAnswer,
-    committedAnswer: async (result) => answerOf(await checked(result)),
+    committedAnswer: async (result) => answerOf(await received(result)),
   });
   return responseOf(ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended);
 }

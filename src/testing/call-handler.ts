@@ -1,9 +1,9 @@
 import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import { validateInput } from "../http/input.ts";
 import type { HttpResponse } from "../http/message.ts";
-import { isReply } from "../http/reply.ts";
+import { bodyOf } from "../http/response.ts";
 import { allows, describeRule, needsIdentity } from "../identity/access.ts";
-import { checkOutput } from "../run/check-output.ts";
+import { receiveResult } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { identify, nameHandler, runInScope } from "../run/scope.ts";
@@ -40,14 +40,14 @@ export function callHandler(
     const adapters = await runtime.adapters();
     if (declaration.kind === "write") {
       const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
-      return bodyOf(await runWrite(scope, adapters, write));
+      return writtenBody(await runWrite(scope, adapters, write));
     }
-    const result = await checkOutput(
+    const result = await receiveResult(
       declaration,
       declaration.run(createContext(scope, adapters, {}), accepted),
       runtime.environment,
     );
-    return isReply(result) ? result.body : result;
+    return bodyOf(result);
   });
 }
 
@@ -59,6 +59,6 @@ export function headersOf(requestId: string | undefined): Record<string, string>
 }
 
 /** The body of a write as its caller reads it: JSON parsed, text and bytes as they are. */
-function bodyOf({ headers, body }: HttpResponse): unknown {
+function writtenBody({ headers, body }: HttpResponse): unknown {
   return typeof body === "string" && headers["content-type"]?.startsWith("application/json") ? JSON.parse(body) : body;
 }

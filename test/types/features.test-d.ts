@@ -184,6 +184,18 @@ describe("handlers", () => {
     r.write("plan.change", { output: planOutput, handler: async () => reply({ plan: "gold" }) });
   });
 
+  test("a web Response may be returned whatever the output", () => {
+    r.query("plan.current", { output: planOutput, handler: async () => Response.json({ plan: "pro" }) });
+    r.query("plan.moved", { output: planOutput, handler: () => Response.redirect("https://example.com/plan", 302) });
+    r.write("plan.change", {
+      output: planOutput,
+      handler: async ({ user }) => (user.id === undefined ? new Response(null, { status: 304 }) : { plan: "pro" }),
+    });
+    r.query("plan.any", { handler: async () => new Response("any") });
+    // @ts-expect-error no such plan, beside a Response
+    r.query("plan.wrong", { output: planOutput, handler: ({ user }) => (user.id ? new Response("") : { plan: "gold" }) });
+  });
+
   test("without an output schema anything may be returned", () => {
     r.query("item.any", { handler: async () => ({ at: new Date() }) });
     r.query("item.nothing", { handler: async () => undefined });
