@@ -4,6 +4,16 @@ export interface CorsOptions {
   readonly origins: readonly string[] | "*";
   /** Whether browsers may send cookies. Not with `"*"`. Default `false`. */
   readonly credentials?: boolean;
+  /**
+   * Request headers that pages may send beside `Accept`, `Authorization`, `Content-Type`, `Idempotency-Key`,
+   * `X-Request-ID` and `Traceparent`; `"*"` for all. Not `"*"` with `credentials`. Default none.
+   */
+  readonly allowedHeaders?: readonly string[] | "*";
+  /**
+   * Response headers that pages may read beside `X-Request-ID`, `Idempotent-Replayed` and `Retry-After`; `"*"` for all.
+   * Not `"*"` with `credentials`. Default none.
+   */
+  readonly exposedHeaders?: readonly string[] | "*";
   /** How long a browser may cache a preflight's answer, in seconds. Default 600. */
   readonly maxAgeSeconds?: number;
 }
@@ -15,18 +25,25 @@ export interface CorsProblem {
   readonly fix: string;
 }
 
-const allowedHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
-const exposedHeaders = "X-Request-ID, Idempotent-Replayed, Retry-After";
+const alwaysAllowed = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+const alwaysExposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
+const known = [
+  "origins",
+  "credentials",
+  "allowedHeaders",
+  "exposedHeaders",
+  "maxAgeSeconds",
+] as const satisfies (keyof CorsOptions)[];
 
 /** Everything wrong with CORS options as plain JavaScript may give them. Never throws. */
 export function corsProblems(options: unknown): CorsProblem[] {
   if (typeof options !== "object" || options === null)
     return [{ rule: "cors", message: "`cors` is not an object", fix: "pass { origins: [...] }" }];
-  const { origins, credentials, maxAgeSeconds, ...unknown } = options as Record<string, unknown>;
+  const { origins, credentials, allowedHeaders, exposedHeaders, maxAgeSeconds, ...unknown } = options as Record<string, unknown>;
   const problems: CorsProblem[] = Object.keys(unknown).map((name) => ({
     rule: "unknown-option",
     message: `unknown option ${JSON.stringify(name)}`,
-    fix: "known are origins, credentials, maxAgeSeconds",
+    fix: `known are ${known.join(", ")}`,
   }));
   if (origins !== "*") {
     const fix = 'list them as ["https://app.example.com"], in lower case, without a path';
@@ -45,6 +62,7 @@ export function corsProblems(options: unknown): CorsProblem[] {
       fix: "list the origins",
     });
   }
+  problems.push(...headerProblems({ allowedHeaders, exposedHeaders }, credentials === true));
   if (maxAgeSeconds !== undefined && !(Number.isSafeInteger(maxAgeSeconds) && Number(maxAgeSeconds) >= 0)) {
     problems.push({
       rule: "cors-max-age",
@@ -55,9 +73,25 @@ export function corsProblems(options: unknown): CorsProblem[] {
   return problems;
 }
 
+/** What is wrong with lists of header names. */
+function headerProblems(lists: Readonly<Record<string, unknown>>, credentials: boolean): CorsProblem[] {
+  const rule = "cors-headers";
+  return Object.entries(lists).flatMap(([option, names]): CorsProblem[] => {
+    if (names === undefined || (names === "*" && !credentials)) return [];
+    if (names === "*") {
+      const message = `\`${option}\` is "*" with \`credentials\`, where browsers take it for a header of that name`;
+      return [{ rule, message, fix: "list the headers" }];
+    }
+    const fix = 'list names such as ["X-Client-Version"], or pass "*" alone';
+    if (!Array.isArray(names)) return [{ rule, message: `\`${option}\` is not a list of header names`, fix }];
+    const wrong = names.filter((name) => !isHeaderName(name));
+    return wrong.map((name) => ({ rule, message: `\`${option}\` has ${shown(name)}, which is no header name`, fix }));
+  });
+}
+
 /** The headers that every response to a cross-origin request carries. */
 export function corsHeaders(
-  { origins, credentials = false }: CorsOptions,
+  { origins, credentials = false, exposedHeaders }: CorsOptions,
   headers: Readonly<Record<string, string>>,
 ): Record<string, string> {
   const { origin } = headers;
@@ -67,13 +101,13 @@ export function corsHeaders(
     ...vary,
     "access-control-allow-origin": origins === "*" ? "*" : origin,
     ...(credentials ? { "access-control-allow-credentials": "true" } : {}),
-    "access-control-expose-headers": exposedHeaders,
+    "access-control-expose-headers": joined(alwaysExposed, exposedHeaders),
   };
 }
 
 /** What a preflight is granted beside {@link corsHeaders}; `undefined` where it is none, or not allowed. */
 export function preflight(
-  { origins, maxAgeSeconds = 600 }: CorsOptions,
+  { origins, allowedHeaders, maxAgeSeconds = 600 }: CorsOptions,
   headers: Readonly<Record<string, string>>,
   allow: string,
 ): Record<string, string> | undefined {
@@ -81,9 +115,19 @@ export function preflight(
   if (origin === undefined || method === undefined || (origins !== "*" && !origins.includes(origin))) return undefined;
   return {
     "access-control-allow-methods": allow,
-    "access-control-allow-headers": allowedHeaders,
+    "access-control-allow-headers": joined(alwaysAllowed, allowedHeaders),
     "access-control-max-age": String(maxAgeSeconds),
   };
+}
+
+/** `*` stands beside the names: it does not cover `Authorization` (Fetch, 4.9), and older browsers do not know it. */
+function joined(always: string, more: readonly string[] | "*" = []): string {
+  return more.length === 0 ? always : `${always}, ${typeof more === "string" ? more : more.join(", ")}`;
+}
+
+/** Whether it is a token of RFC 9110; `*` alone is one too, and means something else here. */
+function isHeaderName(name: unknown): boolean {
+  return typeof name === "string" && name !== "*" && /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name);
 }
 
 function isOrigin(value: unknown): boolean {

@@ -11,7 +11,7 @@ import {
   PipelineError,
   ValidationError,
 } from "../errors/errors.ts";
-import { corsHeaders, corsProblems, preflight } from "./cors.ts";
+import { type CorsOptions, corsHeaders, corsProblems, preflight } from "./cors.ts";
 import { errorResponse } from "./error-response.ts";
 
 const production = { requestId: "r1", environment: "production" } as const;
@@ -283,7 +283,31 @@ describe("CORS", () => {
     expect(preflight(cors, { "access-control-request-method": "PUT" }, "GET")).toBeUndefined();
   });
 
+  test("more headers are allowed and exposed beside keelson's own, or all of them", () => {
+    const asked = { origin: "https://app.example.com", "access-control-request-method": "PUT" };
+    const allowedBy = (more: Partial<CorsOptions>) =>
+      preflight({ ...cors, ...more }, asked, "PUT")?.["access-control-allow-headers"];
+    const exposedBy = (more: Partial<CorsOptions>) => corsHeaders({ ...cors, ...more }, asked)["access-control-expose-headers"];
+    const allowed = "Accept, Authorization, Content-Type, Idempotency-Key, X-Request-ID, Traceparent";
+    const exposed = "X-Request-ID, Idempotent-Replayed, Retry-After";
+
+    expect([allowedBy({}), allowedBy({ allowedHeaders: [] })]).toEqual([allowed, allowed]);
+    expect(allowedBy({ allowedHeaders: ["X-Client", "If-Match"] })).toBe(`${allowed}, X-Client, If-Match`);
+    expect(allowedBy({ allowedHeaders: "*" })).toBe(`${allowed}, *`);
+    expect([exposedBy({}), exposedBy({ exposedHeaders: ["ETag", "Link"] })]).toEqual([exposed, `${exposed}, ETag, Link`]);
+    expect(exposedBy({ exposedHeaders: "*" })).toBe(`${exposed}, *`);
+    const sound = { origins: "*", allowedHeaders: "*", exposedHeaders: ["ETag"] };
+    expect(corsProblems(sound)).toEqual([]);
+  });
+
   test.each([
+    [{ origins: "*", allowedHeaders: "X-Client" }, "cors-headers"],
+    [{ origins: "*", allowedHeaders: ["*"] }, "cors-headers"],
+    [{ origins: "*", allowedHeaders: [""] }, "cors-headers"],
+    [{ origins: "*", exposedHeaders: ["ETag, Link"] }, "cors-headers"],
+    [{ origins: "*", exposedHeaders: [7] }, "cors-headers"],
+    [{ origins: [], credentials: true, allowedHeaders: "*" }, "cors-headers"],
+    [{ origins: [], credentials: true, exposedHeaders: "*" }, "cors-headers"],
     [{ origins: "*", credentials: true }, "cors-credentials"],
     [{ origins: ["https://a.example.com/path"] }, "cors-origins"],
     [{ origins: ["nonsense"] }, "cors-origins"],

@@ -243,14 +243,19 @@ test("what was validated cannot be changed afterwards", () => {
   const options = {
     features: [hello],
     config: { "hello:config:greeting-limit": 3 },
-    cors: { origins: ["https://a.example.com"] },
+    cors: { origins: ["https://a.example.com"], allowedHeaders: ["X-A"], exposedHeaders: ["X-B"] },
   };
   const { options: own } = serverInternals(buildServer(options));
   options.config["hello:config:greeting-limit"] = 99;
-  options.cors.origins.push("*");
+  for (const list of Object.values(options.cors)) list.push("*");
 
-  expect(own).toMatchObject({ config: { "hello:config:greeting-limit": 3 }, cors: { origins: ["https://a.example.com"] } });
-  expect(serverInternals(buildServer({ features: [], cors: { origins: "*" } })).options.cors).toEqual({ origins: "*" });
+  expect(own).toMatchObject({
+    config: { "hello:config:greeting-limit": 3 },
+    cors: { origins: ["https://a.example.com"], allowedHeaders: ["X-A"], exposedHeaders: ["X-B"] },
+  });
+  for (const cors of [{ origins: "*" }, { origins: "*", allowedHeaders: "*" }] as const) {
+    expect(serverInternals(buildServer({ features: [], cors })).options.cors).toEqual(cors);
+  }
 });
 
 test("something that is no server is refused by name", () => {

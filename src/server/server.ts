@@ -158,7 +158,17 @@ function secretProblems({ configKeys }: Registry, options: ServerOptions) {
 }
 
 function frozenCors(cors: CorsOptions): CorsOptions {
-  return Object.freeze({ ...cors, origins: cors.origins === "*" ? "*" : Object.freeze([...cors.origins]) });
+  const { origins, allowedHeaders, exposedHeaders, ...rest } = cors;
+  return Object.freeze({
+    ...rest,
+    origins: frozenNames(origins),
+    ...(allowedHeaders === undefined ? {} : { allowedHeaders: frozenNames(allowedHeaders) }),
+    ...(exposedHeaders === undefined ? {} : { exposedHeaders: frozenNames(exposedHeaders) }),
+  });
+}
+
+function frozenNames(names: readonly string[] | "*"): readonly string[] | "*" {
+  return names === "*" ? names : Object.freeze([...names]);
 }
 
 function routeConflicts(routes: readonly RoutedHandler[]) {
