@@ -47,6 +47,7 @@ export {
   type FieldError,
   FrameworkError,
   isTypedError,
+  type MessageDetails,
   NotFoundError,
   PipelineError,
   ValidationError,

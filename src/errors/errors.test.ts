@@ -1,6 +1,52 @@
 import { describe, expect, it } from "vitest";
 import { LockedValueError } from "../config/read/cascade.ts";
-import { AccessDeniedError, ConflictError, FrameworkError, NotFoundError, PipelineError, ValidationError } from "./errors.ts";
+import {
+  AccessDeniedError,
+  ConflictError,
+  FrameworkError,
+  type MessageDetails,
+  NotFoundError,
+  PipelineError,
+  ValidationError,
+} from "./errors.ts";
+
+describe("the message of an error", () => {
+  const fields = [{ field: "a", error: "b" }];
+  const cause = new Error("why");
+  it.each([
+    [
+      "NotFoundError",
+      (given?: MessageDetails | string) => new NotFoundError("file", "7", given),
+      "file 7 not found",
+      "not_found",
+    ],
+    [
+      "AccessDeniedError",
+      (given?: MessageDetails | string) => new AccessDeniedError("read", given),
+      "Access denied: read",
+      "access_denied",
+    ],
+    [
+      "ValidationError",
+      (given?: MessageDetails | string) => new ValidationError(fields, given),
+      "Validation failed",
+      "validation_error",
+    ],
+    [
+      "ConflictError",
+      (given?: MessageDetails | string) => new ConflictError("file_locked", given),
+      "Conflict: file_locked",
+      "file_locked",
+    ],
+  ])("of %s is the usual one, or another; its code stays", (_name, make, usual, code) => {
+    expect(make()).toMatchObject({ message: usual, code });
+    expect(make("Another")).toMatchObject({ message: "Another", code, headers: {} });
+    const headers = { "retry-after": "1" };
+    expect(make({ message: "Another", cause, headers })).toMatchObject({ message: "Another", code, cause, headers });
+    expect(make({ cause })).toMatchObject({ message: usual, code, cause });
+    expect("cause" in make("Another")).toBe(false);
+  });
+});
 
 describe("the name of an error", () => {
   it.each(

@@ -14,6 +14,12 @@ export interface ErrorDetails {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Options of errors that have a usual message. */
+export interface MessageDetails extends ErrorDetails {
+  /** Sent to the client in place of the usual message. The code stays. */
+  readonly message?: string;
+}
+
 /** Present on every typed error, so that two copies of the package recognise each other's. */
 export const errorBrand: unique symbol = Symbol.for("keelson.error") as never;
 
@@ -57,26 +63,30 @@ export class PipelineError extends Error {
  * 404 `not_found`, "<resource> <id> not found": something does not exist, or the caller may not
  * know that it does (specification 7).
  *
+ * @param details another message, or an object with it
  * @example
  * throw new NotFoundError("file", input.id);
  */
 export class NotFoundError extends PipelineError {
   static override readonly name: string = "NotFoundError";
-  constructor(resource: string, id: string, details: ErrorDetails = {}) {
-    super(`${resource} ${id} not found`, errorCodes.not_found, { ...details, code: "not_found" });
+  constructor(resource: string, id: string, details: MessageDetails | string = {}) {
+    const { message = `${resource} ${id} not found`, ...rest } = detailsOf(details);
+    super(message, errorCodes.not_found, { ...rest, code: "not_found" });
   }
 }
 
 /**
  * 403 `access_denied`: the caller lacks a permission (specification 7).
  *
+ * @param details another message, or an object with it
  * @example
  * throw new AccessDeniedError("files.delete");
  */
 export class AccessDeniedError extends PipelineError {
   static override readonly name: string = "AccessDeniedError";
-  constructor(permission: string, details: ErrorDetails = {}) {
-    super(`Access denied: ${permission}`, errorCodes.access_denied, { ...details, code: "access_denied" });
+  constructor(permission: string, details: MessageDetails | string = {}) {
+    const { message = `Access denied: ${permission}`, ...rest } = detailsOf(details);
+    super(message, errorCodes.access_denied, { ...rest, code: "access_denied" });
   }
 }
 
@@ -84,6 +94,7 @@ export class AccessDeniedError extends PipelineError {
  * 422 `validation_error`, "Validation failed": the input is invalid; `fields` says where
  * (specification 7).
  *
+ * @param details another message, or an object with it
  * @example
  * throw new ValidationError([{ field: "sizeMb", error: "must be at most 10" }]);
  */
@@ -92,22 +103,25 @@ export class ValidationError extends PipelineError {
   /** The problems, one per field. */
   readonly fields: readonly FieldError[];
 
-  constructor(fields: readonly FieldError[], details: ErrorDetails = {}) {
-    super("Validation failed", errorCodes.validation_error, { ...details, code: "validation_error" });
+  constructor(fields: readonly FieldError[], details: MessageDetails | string = {}) {
+    const { message = "Validation failed", ...rest } = detailsOf(details);
+    super(message, errorCodes.validation_error, { ...rest, code: "validation_error" });
     this.fields = fields.map(({ field, error }) => ({ field, error }));
   }
 }
 
 /**
- * 409 with a code of yours: the state of a resource forbids the request (specification 7).
+ * 409 with a code of yours, "Conflict: <code>": the state of a resource forbids the request (specification 7).
  *
+ * @param details the message, or an object with it
  * @example
- * throw new ConflictError("file_locked");
+ * throw new ConflictError("file_locked", "Ann is editing the file");
  */
 export class ConflictError extends PipelineError {
   static override readonly name: string = "ConflictError";
-  constructor(conflictCode: string, details: ErrorDetails = {}) {
-    super(`Conflict: ${conflictCode}`, 409, { ...details, code: conflictCode });
+  constructor(conflictCode: string, details: MessageDetails | string = {}) {
+    const { message = `Conflict: ${conflictCode}`, ...rest } = detailsOf(details);
+    super(message, 409, { ...rest, code: conflictCode });
   }
 }
 
@@ -122,6 +136,11 @@ export class FrameworkError extends PipelineError {
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, errorCodes[code], { ...details, code });
   }
+}
+
+/** A text alone is the message. */
+function detailsOf(details: MessageDetails | string): MessageDetails {
+  return typeof details === "string" ? { message: details } : details;
 }
 
 /** Tells whether `error` is a typed error, of this copy of the package or of another. */
