@@ -224,14 +224,22 @@ test("a history is read in pages", async () => {
 });
 
 test.each([
-  ["a value of another type", { value: "20" }, [{ field: "value", error: "is not a finite number" }]],
-  ["no value", {}, [{ field: "value", error: "is not a finite number" }]],
-  ["a number out of bounds", { value: 101 }, [{ field: "value", error: "is above bounds.max 100" }]],
+  [
+    "a value of another type",
+    { value: "20" },
+    [{ field: "value", error: "is not a finite number but text; allowed is a number from 1 to 100" }],
+  ],
+  ["no value", {}, [{ field: "value", error: "is not a finite number but absent; allowed is a number from 1 to 100" }]],
+  [
+    "a number out of bounds",
+    { value: 101 },
+    [{ field: "value", error: "is above bounds.max 100; allowed is a number from 1 to 100" }],
+  ],
   [
     "everything else at once",
     { value: 0, reason: 7, expectedVersion: -1, expiresAt: "tomorrow" },
     [
-      { field: "value", error: "is below bounds.min 1" },
+      { field: "value", error: "is below bounds.min 1; allowed is a number from 1 to 100" },
       { field: "reason", error: "must be a text of at most 1000 characters" },
       { field: "expectedVersion", error: "must be a whole number, 0 or more" },
       { field: "expiresAt", error: "must be a time of ISO 8601 with its zone, such as 2030-01-31T12:00:00Z" },

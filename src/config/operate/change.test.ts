@@ -194,6 +194,32 @@ test("an expiry counts from its second on, and an undo brings it back only while
   });
 });
 
+test.each([
+  ["text", "20", "is not a finite number but text; allowed is a number from 1 to 100"],
+  ["no value", undefined, "is not a finite number but absent; allowed is a number from 1 to 100"],
+  ["a value below the bounds", 0, "is below bounds.min 1; allowed is a number from 1 to 100"],
+])("what cannot be set says in its message which key, which field and what is allowed: %s", async (_case, value, error) => {
+  const ctx = context(admin, memory().store);
+  const set = setConfig(ctx, handle(limit), value as number, { reason: "x".repeat(1_001) });
+
+  await expect(set).rejects.toMatchObject({
+    code: "validation_error",
+    message: `files:config:limit: value ${error}; reason must be a text of at most 1000 characters`,
+    fields: [{ field: "value", error }, { field: "reason" }],
+  });
+});
+
+test("what is no handle is refused by name", async () => {
+  const ctx = context(admin, memory().store);
+
+  await expect(setConfig(ctx, "files:config:limit" as never, 1 as never)).rejects.toThrow(
+    'setConfig: "files:config:limit" is no config key\'s handle; pass one that r.config returned',
+  );
+  await expect(resetConfig(ctx, undefined as never)).rejects.toThrow("resetConfig: undefined is no config key's handle");
+  await expect(resetConfig(ctx, null as never)).rejects.toThrow("resetConfig: null is no config key's handle");
+  await expect(resetConfig(ctx, {} as never)).rejects.toThrow("resetConfig: an object is no config key's handle");
+});
+
 test("an undo to a value that the bounds no longer allow, to no version, or of a secret is refused", async () => {
   const { store } = memory();
   store.history = async () => [{ value: 500, version: 1, action: "set" }];
@@ -202,7 +228,7 @@ test("an undo to a value that the bounds no longer allow, to no version, or of a
   const secret = createTenantConfig("text", { encrypted: true });
 
   await expect(undoConfig(ctx, handle(limit))).rejects.toMatchObject({
-    fields: [{ field: "version", error: "its value is above bounds.max 100" }],
+    fields: [{ field: "version", error: "its value is above bounds.max 100; allowed is a number from 1 to 100" }],
   });
   await expect(undoConfig(ctx, handle(limit), { version: 1.5 })).rejects.toMatchObject({ fields: [{ field: "version" }] });
   await expect(undoConfig(ctx, handle(limit), { version: 7 })).rejects.toMatchObject({ code: "not_found" });

@@ -1,6 +1,6 @@
 import type { CommitItem } from "../../context/database.ts";
 import { CommitConditionError } from "../../errors/commit-condition-error.ts";
-import { ConflictError, NotFoundError } from "../../errors/errors.ts";
+import { ConflictError, NotFoundError, ValidationError } from "../../errors/errors.ts";
 import type { ConfigKeyDefinition, ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigSource } from "../read/cascade.ts";
 import { type ConfigRow, type RowAddress, type RowLevel, rowLevels } from "../read/rows.ts";
@@ -140,6 +140,24 @@ export interface ChangeSituation {
  * version the second look finds the conflict, without one the change goes on top.
  */
 async function change(
+  ctx: OperatorContext,
+  handle: TargetKey,
+  wanted: ConfigChange,
+  writeRow: WriteRow,
+): Promise<ConfigWriteResult> {
+  try {
+    return await attempt(ctx, handle, wanted, writeRow);
+  } catch (error) {
+    throw error instanceof ValidationError ? namingKey(handle.id, error) : error;
+  }
+}
+
+/** The error with the key and the fields in its message, for callers who see nothing else of it. */
+function namingKey(id: string, { fields }: ValidationError): ValidationError {
+  return new ValidationError(fields, `${id}: ${fields.map(({ field, error }) => `${field} ${error}`).join("; ")}`);
+}
+
+async function attempt(
   ctx: OperatorContext,
   handle: TargetKey,
   { target, action, decide }: ConfigChange,

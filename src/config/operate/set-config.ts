@@ -1,3 +1,4 @@
+import { quoted } from "../../errors/quoted.ts";
 import type { ConfigKeyHandle } from "../declare/key.ts";
 import type { ConfigWriteResult, ResetConfigOptions, SetConfigOptions } from "./change.ts";
 import type { OperatorContext } from "./operator-session.ts";
@@ -10,7 +11,7 @@ import type { OperatorContext } from "./operator-session.ts";
  * transaction; from then on this process reads the new value.
  *
  * @throws NotFoundError if the caller may not read the key; AccessDeniedError if they may
- * not write it; ValidationError with the invalid fields; ConflictError `version_conflict` if
+ * not write it; ValidationError with the invalid fields, which its message names with the key; ConflictError `version_conflict` if
  * the row's version is not `expectedVersion`; PipelineError 501 `no_key_ring` for an encrypted
  * key without a configured key ring; FrameworkError `config_unavailable` if the store fails.
  * @example
@@ -22,6 +23,7 @@ export async function setConfig<Value>(
   value: NoInfer<Exclude<Value, undefined>>,
   options: SetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
+  assertHandle("setConfig", handle);
   const { storeChange, setChange } = await import("./change.ts");
   return storeChange(ctx, handle, setChange(handle, value, options));
 }
@@ -39,6 +41,13 @@ export async function resetConfig(
   handle: ConfigKeyHandle<unknown>,
   options: ResetConfigOptions = {},
 ): Promise<ConfigWriteResult> {
+  assertHandle("resetConfig", handle);
   const { storeChange, resetChange } = await import("./change.ts");
   return storeChange(ctx, handle, resetChange(options));
+}
+
+/** Plain JavaScript may give a key's ID, or a handle that its feature does not have. */
+function assertHandle(call: string, handle: unknown): void {
+  if (typeof handle === "object" && handle !== null && "definition" in handle) return;
+  throw new TypeError(`${call}: ${quoted(handle)} is no config key's handle; pass one that r.config returned`);
 }

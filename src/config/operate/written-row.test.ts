@@ -52,6 +52,28 @@ describe("what is set is what is read", () => {
 });
 
 test.each([
+  [null, "null"],
+  ["x", "text"],
+  [[], "a list"],
+  [{}, "an object"],
+  [Number.NaN, "NaN"],
+  [true, "a boolean"],
+  [7n, "a bigint"],
+  [undefined, "absent"],
+])("a refused value is named by its kind: %s", (value, kind) => {
+  const set = () => rowToSet(number, { value }, undefined, writer);
+  const error = `is not a finite number but ${kind}`;
+
+  expect(set).toThrow(expect.objectContaining({ fields: [{ field: "value", error }] }));
+});
+
+test("a number for a text is named by its kind too", () => {
+  expect(() => rowToSet(text, { value: 7 }, undefined, writer)).toThrow(
+    expect.objectContaining({ fields: [{ field: "value", error: "is not a text but a number" }] }),
+  );
+});
+
+test.each([
   [number, Number.MAX_SAFE_INTEGER, undefined],
   [number, -Number.MAX_SAFE_INTEGER - 1, /beyond 9007199254740991/],
   [number, 1e-130, undefined],

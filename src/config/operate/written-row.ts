@@ -133,14 +133,39 @@ function stamp({ reason }: ChangeOptions, current: ConfigRow | undefined, { user
 
 /** Says why a value cannot be written; it never shows the value, which may be a secret. */
 function valueProblem(definition: ConfigKeyDefinition, value: unknown): string | undefined {
-  const problem = typeMismatch(definition, value) ?? outOfBounds(definition.bounds, value);
-  if (problem !== undefined) return problem;
+  const mismatch = typeMismatch(definition, value);
+  if (mismatch !== undefined) return `${mismatch} but ${classOf(value)}${allowed(definition)}`;
+  const problem = outOfBounds(definition.bounds, value);
+  if (problem !== undefined) return `${problem}${allowed(definition)}`;
   if (typeof value === "number") {
     const size = Math.abs(value);
     if (size > Number.MAX_SAFE_INTEGER) return `is beyond ${Number.MAX_SAFE_INTEGER}, the largest number that is stored exactly`;
     return size > 0 && size < smallestNumber ? `is nearer to 0 than ${smallestNumber}` : undefined;
   }
   return typeof value === "string" ? textProblem(value) : undefined;
+}
+
+/** What the rule that was broken does not say of what is allowed. */
+function allowed({ bounds }: ConfigKeyDefinition): string {
+  return bounds === undefined ? "" : `; allowed is a number from ${bounds.min} to ${bounds.max}`;
+}
+
+/** The kind of a value that was refused; the value itself may be a secret. */
+function classOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  switch (typeof value) {
+    case "undefined":
+      return "absent";
+    case "string":
+      return "text";
+    case "object":
+      return "an object";
+    case "number":
+      return Number.isFinite(value) ? "a number" : String(value);
+    default:
+      return `a ${typeof value}`;
+  }
 }
 
 function textProblem(text: string): string | undefined {
