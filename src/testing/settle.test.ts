@@ -78,6 +78,28 @@ test(
 );
 
 test(
+  "A test's own ctx publishes, enqueues and commits, and settling handles what it sent",
+  () =>
+    withApp(async (app) => {
+      const ctx = await app.ctx({ id: "ann", tenantId: "acme" }, { requestId: "r1" });
+      await ctx.publish("task.done", { name: "one" });
+      await ctx.publish("task.done", { name: "two" });
+      await ctx.enqueue("tasks.task.do", { name: "job", lane: "a" });
+      await ctx.delivery.send("log", { text: "sent" });
+      expect(await ctx.commit([], { done: true })).toEqual({ done: true });
+      expect(app.events.map(({ payload }) => payload)).toMatchObject([{ name: "one" }, { name: "two" }]);
+      expect(app.jobs).toEqual([expect.objectContaining({ tenantId: "acme", userId: "ann", causedBy: "r1" })]);
+      expect(runs).toEqual([]);
+
+      await app.settled();
+      expect(runs.toSorted()).toEqual(["job", "noted job", "noted one", "noted two"]);
+      expect(app.deliveries).toMatchObject([{ channel: "log", tenantId: "acme" }]);
+      await expect(ctx.publish("task.none" as never, {} as never)).rejects.toThrow("declares the event task.none");
+    }),
+  60_000,
+);
+
+test(
   "What fails is tried again, in its order, by moving the clock",
   () =>
     withApp(async (app) => {

@@ -6,7 +6,6 @@ import { configTable } from "../declare/table.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import { signToken } from "../identity/token.ts";
-import { createContext } from "../run/context.ts";
 import { identify, nameHandler, runInScope } from "../run/scope.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import { callHandler, headersOf } from "./call-handler.ts";
@@ -15,6 +14,7 @@ import { createCallWatch, type Faults } from "./faults.ts";
 import type { Recorded, SentDelivery } from "./recorded.ts";
 import { deliverAgain, settle } from "./settle.ts";
 import { createTestClock, type TestClock } from "./test-clock.ts";
+import { testContext } from "./test-context.ts";
 import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
 import { itemOf, type TestRow } from "./test-row.ts";
@@ -37,7 +37,7 @@ export interface TestApp {
   fetch(path: string, options?: TestFetchOptions): Promise<Response>;
   /** Calls a handler without HTTP; returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: { readonly as?: Caller; readonly requestId?: string }): Promise<unknown>;
-  /** The `ctx` that a handler would get. */
+  /** The `ctx` that a write's handler would get. Nothing ends it: what it publishes or commits is stored with the call. */
   ctx(caller: Caller, options?: { readonly requestId?: string; readonly handler?: string }): Promise<PipelineContext>;
   readonly rows: {
     /** Writes a configuration row unchecked; this app's next read sees it. */
@@ -179,7 +179,7 @@ async function startOn(stack: TestStack, server: Server, maxSteps?: number): Pro
       return runInScope(runtime, { headers: headersOf(requestId), signal: undefined }, async (scope) => {
         nameHandler(scope, handler);
         identify(scope, userOf(caller));
-        return createContext(scope, adapters, {});
+        return testContext(scope, adapters);
       });
     },
     rows: {

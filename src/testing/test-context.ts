@@ -1,0 +1,34 @@
+import type { PipelineContext } from "../declare/pipeline-context.ts";
+import type { Adapters } from "../run/adapters.ts";
+import { type ContextParts, createContext } from "../run/context.ts";
+import { run } from "../run/run.ts";
+import type { RequestScope } from "../run/scope.ts";
+import { causeOf } from "../run/write.ts";
+
+/**
+ * The `ctx` of a handler that a test is: nothing ends it, so that each call that has effects is a run of its own, which ends at
+ * once.
+ */
+export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
+  const runAlone = async (handle: (ctx: PipelineContext) => Promise<unknown>) => {
+    const answer = { status: 204, headers: {}, cookies: [], body: undefined };
+    await run(scope, adapters, {
+      logPrefix: "once",
+      claim: undefined,
+      cause: causeOf(scope),
+      handle,
+      answerOf: () => answer,
+      committedAnswer: () => answer,
+    });
+  };
+  const effects: ContextParts["effects"] = {
+    // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
+    publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
+    enqueue: (name, payload) => runAlone((ctx) => ctx.enqueue(name as never, payload as never)),
+    deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
+  };
+  return createContext(scope, adapters, {
+    effects,
+    commit: (items) => runAlone((ctx) => ctx.commit(items, undefined)),
+  });
+}
