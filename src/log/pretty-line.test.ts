@@ -41,24 +41,45 @@ describe("a line for people", () => {
     expect(pretty({ stack: "prod", a: { stack: 3 } })).toBe('03:04:05.678 INFO  file.created stack=prod a={"stack":3}');
   });
 
+  it("puts the stack of an error that failed a request below, and those of its causes, each line on its own", () => {
+    const stack = "Error: boom\n    at a (a.ts:1:1)";
+    const causes = [
+      { name: "Error", message: "why", stack: "Error: why\n    at b (b.ts:2:1)" },
+      { name: "Error", message: "root", stack: "Error: root" },
+    ];
+    expect(pretty({ level: "error", status: 500, message: "boom", stack, causes }).split("\n")).toEqual([
+      '03:04:05.678 ERROR file.created status=500 message=boom causes=[{"name":"Error","message":"why"},{"name":"Error","message":"root"}]',
+      "    Error: boom",
+      "    at a (a.ts:1:1)",
+      "    Error: why",
+      "    at b (b.ts:2:1)",
+      "    Error: root",
+    ]);
+  });
+
   it("lets no text look like another record, or act on the terminal", () => {
     const forged = "x\n03:04:05.678 ERROR forged\r\u001b[31mred\u001b[0m\u009b2J\u2028\u202e";
     fc.assert(
-      fc.property(fc.constantFrom("msg", "level2", "deep", "name", "stack"), fc.string({ unit: codePoint }), (place, noise) => {
-        const text = forged + noise;
-        const fields = {
-          msg: { msg: text },
-          level2: { a: text },
-          deep: { a: { b: text } },
-          name: { [text]: 1 },
-          stack: { a: { stack: text } },
-        };
-        const lines = pretty(fields[place as keyof typeof fields]).split("\n");
-        expect(lines[0]).toMatch(/^03:04:05\.678 INFO {2}/);
-        for (const below of lines.slice(1)) expect(below).toMatch(/^ {4}/);
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
-        expect(lines.join("")).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
-      }),
+      fc.property(
+        fc.constantFrom("msg", "level2", "deep", "name", "stack", "own"),
+        fc.string({ unit: codePoint }),
+        (place, noise) => {
+          const text = forged + noise;
+          const fields = {
+            msg: { msg: text },
+            level2: { a: text },
+            deep: { a: { b: text } },
+            name: { [text]: 1 },
+            stack: { a: { stack: text } },
+            own: { stack: text },
+          };
+          const lines = pretty(fields[place as keyof typeof fields]).split("\n");
+          expect(lines[0]).toMatch(/^03:04:05\.678 INFO {2}/);
+          for (const below of lines.slice(1)) expect(below).toMatch(/^ {4}/);
+          // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+          expect(lines.join("")).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
+        },
+      ),
     );
   });
 });

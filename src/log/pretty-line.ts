@@ -13,6 +13,10 @@ export function prettyLine(record: string, colour: boolean): string {
   const paint = colour ? painted : plain;
   const stacks: string[] = [];
   const shown = Object.entries(fields).map(([name, value]) => {
+    if (name === "stack" && isStack(value)) {
+      stacks.push(value);
+      return "";
+    }
     return ` ${paint(faint, `${visible(name)}=`)}${visible(fieldText(value, stacks))}`;
   });
   const head = `${paint(faint, time.slice(11, 23))} ${paint(colours[level], level.toUpperCase().padEnd(5))} ${visible(msg)}`;
@@ -38,11 +42,18 @@ function plain(_code: number, text: string): string {
   return text;
 }
 
+/** A word named `stack` is a field like any other. */
+function isStack(value: unknown): value is string {
+  return typeof value === "string" && !bareWord.test(value);
+}
+
+const bareWord = /^[\w.:/@+-]+$/;
+
 /** A value without its stacks, which go below the line. Words stand bare, all else is JSON. */
 function fieldText(value: unknown, stacks: string[]): string {
-  if (typeof value === "string" && /^[\w.:/@+-]+$/.test(value)) return value;
+  if (typeof value === "string" && bareWord.test(value)) return value;
   return JSON.stringify(value, (name, inner: unknown) => {
-    if (name !== "stack" || typeof inner !== "string") return inner;
+    if (name !== "stack" || !isStack(inner)) return inner;
     stacks.push(inner);
     return undefined;
   });
