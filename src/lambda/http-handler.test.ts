@@ -88,6 +88,17 @@ test("a function for a handler that is not there, or has no route, is refused wh
   expect(() => lambdaHandler(buildServer({ features: [] }), "x.y.z")).toThrow(/the server has none/);
 });
 
+test("a handler given to Middy is refused, since it would never be called", () => {
+  const http = lambdaHttp(build()).use({ before: () => undefined });
+  const one = lambdaHandler(build(), "parts.part.show");
+
+  for (const handler of [http, one]) {
+    expect(() => handler.handler(async () => ({ statusCode: 200 }))).toThrow(
+      /^\.handler\(\): the handlers of the server answer, and this one would never be called; declare it with r\.query or r\.write/,
+    );
+  }
+});
+
 test("a stage other than $default does not belong to the path", async () => {
   const http = lambdaHttp(build());
 

@@ -51,7 +51,16 @@ function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: stri
     const { loaded, runtime } = await begin();
     return loaded.httpMode(runtime, name);
   });
-  return middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler(answeredByMode);
+  const handler = middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler(answeredByMode);
+  handler.handler = refuseHandler;
+  return handler;
+}
+
+/** The server's handlers answer: another would never be called. */
+function refuseHandler(): never {
+  throw new Error(
+    ".handler(): the handlers of the server answer, and this one would never be called; declare it with r.query or r.write in a feature, add middlewares with .use(), or keep a Middy handler with requestScope of keelson/middy",
+  );
 }
 
 /* v8 ignore next 3 -- what Middy asks for: the execution mode answers, with the scope that it has opened */
