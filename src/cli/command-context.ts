@@ -10,6 +10,8 @@ export interface CommandContext {
   readonly complain: (line: string) => void;
   /** Resolves after `ms`. */
   readonly wait: (ms: number) => Promise<void>;
+  /** Asks whoever sits at the terminal; absent where nobody does. */
+  readonly ask?: (question: string) => Promise<string>;
   /** The secret of the embedded stack; throws in production. */
   readonly developmentSecret: () => Promise<string>;
 }

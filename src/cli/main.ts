@@ -16,9 +16,24 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   print: (line) => process.stdout.write(`${line}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  ...(process.stdin.isTTY && process.stdout.isTTY ? { ask } : {}),
   // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
   developmentSecret: async () => {
     const { developmentSecret } = await import("../embedded/development-secret.ts");
     return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);
   },
 });
+
+async function ask(question: string): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  let isAnswered = false;
+  // Ctrl+C and Ctrl+D end the command: nobody has answered.
+  terminal.once("close", () => {
+    if (!isAnswered) process.exit(130);
+  });
+  const answer = await terminal.question(question);
+  isAnswered = true;
+  terminal.close();
+  return answer;
+}

@@ -67,15 +67,7 @@ afterAll(() => Promise.all([...started].map((command) => command.stop("SIGKILL")
 export async function createProject(options: ProjectOptions): Promise<Project> {
   const { tarball, projects } = inject("consumer");
   const directory = mkdtempSync(join(projects, `${options.name}-`));
-  const project: Project = {
-    directory,
-    run: (command, args, runOptions) => run(directory, command, args, runOptions),
-    start: (command, args, startOptions) => start(directory, command, args, startOptions?.env),
-    write: (path, text) => {
-      mkdirSync(dirname(join(directory, path)), { recursive: true });
-      writeFileSync(join(directory, path), text);
-    },
-  };
+  const project = projectIn(directory);
   const manifest = {
     name: options.name,
     version: "1.0.0",
@@ -91,6 +83,19 @@ export async function createProject(options: ProjectOptions): Promise<Project> {
   const { code, stdout, stderr } = await project.run("npm", install, { timeoutMs: 540_000 });
   if (code !== 0) throw new Error(`npm install of ${options.name} ended with ${code}:\n${stdout}\n${stderr}`);
   return project;
+}
+
+/** The project in a folder, whoever made it. */
+export function projectIn(directory: string): Project {
+  return {
+    directory,
+    run: (command, args, runOptions) => run(directory, command, args, runOptions),
+    start: (command, args, startOptions) => start(directory, command, args, startOptions?.env),
+    write: (path, text) => {
+      mkdirSync(dirname(join(directory, path)), { recursive: true });
+      writeFileSync(join(directory, path), text);
+    },
+  };
 }
 
 async function run(directory: string, command: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {

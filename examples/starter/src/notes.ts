@@ -1,0 +1,50 @@
+import { randomUUID } from "node:crypto";
+import { GetCommand } from "@aws-sdk/lib-dynamodb";
+import { access, createTenantConfig, defineFeature, NotFoundError, reply, ValidationError } from "keelson";
+import { z } from "zod";
+
+const note = z.object({ id: z.string(), text: z.string() });
+
+/** Notes of a tenant. */
+export const notes = defineFeature("notes", (r) => {
+  const config = r.config({
+    keys: {
+      // Each tenant may have its own: PUT /config/notes:config:max-length.
+      maxLength: createTenantConfig("number", { default: 140, bounds: { min: 1, max: 10_000 } }),
+    },
+  });
+  const table = r.table("notes", { partitionKey: "tenant", sortKey: "id" });
+
+  r.write("note.create", {
+    route: "POST /notes",
+    access: access.authenticated,
+    input: z.object({ text: z.string().min(1) }),
+    output: note,
+    handler: async (ctx, { text }) => {
+      const maxLength = await ctx.config(config.maxLength);
+      if (text.length > maxLength) {
+        throw new ValidationError([{ field: "text", error: `must have at most ${maxLength} characters` }]);
+      }
+      const id = randomUUID();
+      ctx.log.info("note.created", { id });
+      // The note and the answer are written in one transaction: a retry with the same Idempotency-Key gets the same answer.
+      return ctx.commit(
+        [{ Put: { TableName: table.name, Item: { tenant: ctx.user.tenantId, id, text } } }],
+        reply({ id, text }, { status: 201, headers: { location: `/notes/${id}` } }),
+      );
+    },
+  });
+
+  r.query("note.show", {
+    route: "GET /notes/:id",
+    access: access.authenticated,
+    input: z.object({ id: z.string() }),
+    output: note,
+    handler: async (ctx, { id }) => {
+      const key = { tenant: ctx.user.tenantId, id };
+      const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key: key, ConsistentRead: true }));
+      if (Item === undefined) throw new NotFoundError("note", id);
+      return note.parse(Item);
+    },
+  });
+});

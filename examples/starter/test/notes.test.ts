@@ -1,0 +1,38 @@
+import { startTestApp, type TestApp } from "keelson/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { server } from "../src/server.ts";
+
+const ann = { id: "ann", tenantId: "acme" };
+const gil = { id: "gil", tenantId: "globex" };
+let app: TestApp;
+
+beforeAll(async () => {
+  app = await startTestApp(server); // on an embedded stack of its own, in memory
+});
+afterAll(() => app.close());
+
+test("a note that was created is shown to its tenant, and to no other", async () => {
+  const created = await app.fetch("/notes", { body: { text: "milk" }, as: ann });
+  expect(created.status).toBe(201);
+  const path = String(created.headers.get("location"));
+
+  const shown = await app.fetch(path, { as: ann });
+  expect(await shown.json()).toEqual({ id: path.slice("/notes/".length), text: "milk" });
+  expect((await app.fetch(path, { as: gil })).status).toBe(404);
+});
+
+test("a retried request creates one note", async () => {
+  const send = () => app.fetch("/notes", { body: { text: "bread" }, as: ann, headers: { "idempotency-key": "1" } });
+  const [first, second] = [await send(), await send()];
+
+  expect(await second.json()).toEqual(await first.json());
+  expect(second.headers.get("idempotent-replayed")).toBe("true");
+});
+
+test("a note is as long as its tenant's configuration allows", async () => {
+  await app.rows.put({ scope: "tenant", tenantId: "globex", key: "notes:config:max-length", value: 3 });
+
+  const refused = await app.fetch("/notes", { body: { text: "milk" }, as: gil });
+  expect(refused.status).toBe(422);
+  expect(await refused.json()).toMatchObject({ fields: [{ field: "text", error: "must have at most 3 characters" }] });
+});
