@@ -7,6 +7,7 @@ export const folders = [
   "testing",
   "cli",
   "cli/doctor",
+  "cli/init",
   "client",
   "container",
   "lambda",

@@ -1,16 +1,21 @@
+import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, inject, test } from "vitest";
-import { createProject, type Project, projectIn } from "./support/project.ts";
+import { type Project, projectIn } from "./support/project.ts";
 
 let project: Project;
 beforeAll(async () => {
-  const elsewhere = await createProject({ name: "npx", files: {} });
-  const directory = join(elsewhere.directory, "my-app");
-  const made = await elsewhere.run("keelson", ["init", directory, "--yes", "--no-install"]);
-  expect({ code: made.code, stderr: made.stderr }).toEqual({ code: 0, stderr: "" });
-  project = projectIn(directory);
-  const { tarball } = inject("consumer"); // this version is on no registry
+  const { tarball, projects } = inject("consumer");
+  const unpacked = projectIn(mkdtempSync(join(projects, "init-")));
+  const made = [
+    await unpacked.run("tar", ["-xzf", tarball]),
+    // Of the package alone: making a project needs none of its dependencies.
+    await unpacked.run("node", ["package/dist/cli/main.js", "init", "my-app", "--yes", "--no-install"]),
+  ];
+  expect(made.map(({ code, stderr }) => ({ code, stderr }))).toEqual(made.map(() => ({ code: 0, stderr: "" })));
+  project = projectIn(join(unpacked.directory, "my-app"));
+  // This version is on no registry.
   const args = ["install", `keelson@file:${tarball}`, "--prefer-offline", "--no-audit", "--no-fund"];
   const { code, stdout, stderr } = await project.run("npm", args, { timeoutMs: 540_000 });
   if (code !== 0) throw new Error(`npm install ended with ${code}:\n${stdout}\n${stderr}`);

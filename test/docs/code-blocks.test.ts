@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { doctorUsage } from "../../src/cli/doctor-command.ts";
+import { initUsage } from "../../src/cli/init-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
 import { outboxUsage } from "../../src/cli/outbox-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
@@ -156,6 +157,7 @@ function sequenceProblems(block: CodeBlock): string[] {
 function isCommand([command, action, ...options]: readonly string[]): boolean {
   const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
+  if (command === "init") return names.every((name) => initUsage.includes(name));
   const usage = new Map([
     ["key-ring", keyRingUsage],
     ["outbox", outboxUsage],
