@@ -64,7 +64,7 @@ class RunEffects implements Effects {
     const eventId = this.#derive("event", type);
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
-    const text = envelopeText(event, await (await this.#scope.runtime.messages()).signEvent(event));
+    const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
     if (this.#hasCommitted) throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
     this.#held ??= [];
     this.#held.push(this.#runs.outbox.row({ eventId, type }, text));
@@ -158,7 +158,7 @@ class RunEffects implements Effects {
     const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
-    const text = jobText(job, await (await this.#scope.runtime.messages()).signJob(job));
+    const text = jobText(job, await (await this.#scope.runtime.messages.open()).signJob(job));
     const { jobs } = await this.#adapters.messaging();
     await jobs.send(text, { group, deduplicationId });
   }

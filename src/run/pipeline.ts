@@ -21,7 +21,7 @@ import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
-const loadWrites = lazy(() => import("./write.ts"));
+const writes = lazy(() => import("./write.ts"));
 
 /** Writes responses out. */
 export interface Sender {
@@ -100,7 +100,7 @@ export async function answer<HostResponse>(
   let adapters = runtime.opened;
   if (adapters === undefined) adapters = await runtime.adapters();
   if (declaration.kind === "write") {
-    const { runWrite } = await loadWrites();
+    const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
     return shape(await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head }));
   }
