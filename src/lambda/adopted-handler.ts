@@ -9,7 +9,7 @@ import { createContext } from "../run/context.ts";
 import { authorize, fail, recognize } from "../run/pipeline.ts";
 import { run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../run/scope.ts";
+import type { RequestScope, ScopeFacts } from "../run/scope.ts";
 import { causeOf, responseOf, writeClaim } from "../run/write.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "./execution-mode.ts";
@@ -60,7 +60,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     finish: (result, scope, facts) =>
       facts.shape === undefined ? result : eventCodec.finish(result as LambdaHttpResult, scope, facts),
     around: async (scope, facts, middy) => {
-      nameHandler(scope, handler);
+      scope.handler = handler;
       return facts.shape === undefined ? runOther(scope, middy) : runHttp(scope, facts, middy, access);
     },
   };
@@ -81,7 +81,7 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
     await recognize(scope, request);
     throw refusal;
   }
-  identify(scope, await authorize(scope, request, access));
+  scope.user = await authorize(scope, request, access);
   const adapters = await runtime.adapters();
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
   const once = described === undefined ? false : (described.once ?? runtime.server.options.once?.key ?? "either");

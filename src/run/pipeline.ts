@@ -17,7 +17,7 @@ import { lazy } from "../process/lazy.ts";
 import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
 import type { Runtime } from "./runtime.ts";
-import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts";
+import { type RequestScope, runInScope } from "./scope.ts";
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
@@ -82,14 +82,14 @@ export async function answer<HostResponse>(
     case "found":
   }
   const { target: declaration, params, head } = match;
-  nameHandler(scope, declaration.name);
+  scope.handler = declaration.name;
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   // Safe: boot refuses a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
-  identify(scope, user);
+  scope.user = user;
   const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
@@ -124,7 +124,7 @@ export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentR
   const { authorization } = headers;
   if (authorization === undefined && gatewayClaims === undefined) return undefined;
   return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
-    if (user !== undefined) identify(scope, user);
+    if (user !== undefined) scope.user = user;
   });
 }
 
@@ -249,7 +249,7 @@ async function authenticated(scope: RequestScope, credentials: Credentials, rule
     });
   }
   if (!allows(rule, identification.user)) {
-    identify(scope, identification.user); // so that the refusal's line says whose it was
+    scope.user = identification.user; // so that the refusal's line says whose it was
     throw new AccessDeniedError(describeRule(rule));
   }
   return identification.user;

@@ -6,7 +6,7 @@ import type { Adapters } from "./adapters.ts";
 import { type ContextParts, createContext } from "./context.ts";
 import { createEffects } from "./effects.ts";
 import type { Runs } from "./runs.ts";
-import { type RequestScope, runUnder } from "./scope.ts";
+import type { RequestScope } from "./scope.ts";
 
 /** What is run, and what becomes of its result. */
 export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | "answerOf">, Pick<ContextParts, "request"> {
@@ -40,7 +40,7 @@ async function perform<Result>(
 ): Promise<Result> {
   const effects = createEffects(scope, adapters, runs, parts, work.cause);
   // A request without a signal gets none, even if other callers share its run.
-  if (scope.signal !== undefined) runUnder(scope, parts.signal);
+  if (scope.signal !== undefined) scope.runSignal = parts.signal;
   const commit: ContextParts["commit"] = async (items, result) => effects.commit(items, await work.committedAnswer(result));
   const result = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));
   await effects.settle(() => work.answerOf(result));
