@@ -111,10 +111,15 @@ class RunInProgress<Result> implements RunParts {
   readonly commit: RunCommit["commit"] = (...given) => {
     const { store, clock, pause } = this.#parts;
     const { claim: wanted, signal } = this.#run;
-    const toStored = (answer: WriteAnswer) => (wanted === undefined ? answer : storedAnswer(wanted, answer));
+    // Nobody asks for the answer of a message.
+    const toStored = wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
     this.#commit ??= createRunCommit({ store, clock, pause, claim: this.#claim, cipher: wanted?.cipher, toStored, signal });
     return this.#commit.commit(...given);
   };
+
+  hasCommitted(): boolean {
+    return this.#commit?.committed() !== undefined;
+  }
 
   seed(): string {
     this.#seed ??= this.#claim === undefined ? crypto.randomUUID() : keyText(this.#claim.key);
@@ -171,7 +176,7 @@ class RunInProgress<Result> implements RunParts {
           };
         case "committed": {
           const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;
-          if (wanted?.kind === "write") this.#parts.remember(this.#run, stored, expiresAt);
+          if (stored !== undefined) this.#parts.remember(this.#run, stored, expiresAt);
           return { kind: "committed", answer };
         }
         case "theirs":
@@ -266,7 +271,7 @@ function isRefusal(answer: WriteAnswer): boolean {
 
 /** The part of an answer that is stored and replayed. @throws if it is too large for the transport. */
 function storedAnswer(claim: OnceClaim, answer: WriteAnswer): WriteAnswer {
-  claim.assertFits(answer);
+  claim.assertFits?.(answer);
   return replayOf(answer, claim.replayedHeaders);
 }
 

@@ -23,8 +23,8 @@ export interface ContextParts {
   readonly request?: (() => RequestView) | undefined;
   /** Commits the run; absent in a query. */
   readonly commit?: CommitResult | undefined;
-  /** What follows from the run; absent in a query. */
-  readonly effects?: Pick<Effects, "publish" | "enqueue" | "deliver"> | undefined;
+  /** Gives what follows from the run; absent in a query. */
+  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "deliver">) | undefined;
 }
 
 /** Commits items with what a handler returns. */
@@ -213,9 +213,9 @@ async function commitRun<Result>({ parts }: Session, items: readonly CommitItem[
   return result;
 }
 
-function effectsOf({ parts }: Session, call: string): NonNullable<ContextParts["effects"]> {
+function effectsOf({ parts }: Session, call: string): ReturnType<NonNullable<ContextParts["effects"]>> {
   if (parts.effects === undefined) throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
-  return parts.effects;
+  return parts.effects();
 }
 
 function plainValue({ value }: Resolved): unknown {
