@@ -23,7 +23,7 @@ export function saysNotDone({ status, isDone = false }: WriteAnswer): boolean {
 const replayedHeaders: readonly string[] = Object.freeze(["content-type", "location", "etag", "link", "cache-control"]);
 
 /** The answer as a repeat gets it: status, body, and the headers that are part of what was answered. */
-export function replayOf({ status, headers, body }: WriteAnswer, declared: readonly string[] = []): WriteAnswer {
+export function replayOf({ status, headers, body }: WriteAnswer, declared: readonly string[]): WriteAnswer {
   const replayed: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
     // Safe: it is one of the names.

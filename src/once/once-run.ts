@@ -13,7 +13,7 @@ export interface OnceClaim {
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
   /** Headers that a write's repeat gets too, besides the usual ones. */
-  readonly replayedHeaders?: readonly string[];
+  readonly replayedHeaders: readonly string[];
   /** Seals the stored answer of a write. */
   readonly cipher?: AnswerCipher | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */

@@ -163,7 +163,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
-      claim: { kind: "message", key, deadlineMs, replayedHeaders: [], cipher: undefined, assertFits: () => undefined },
+      claim: { kind: "message", key, deadlineMs, replayedHeaders: [] },
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
       handle: (ctx) => {
         startMs = clock.now();

@@ -7,7 +7,7 @@ import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { toResponse } from "../http/response.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
-import { claimKey, type WriteId, writeIdOf } from "../once/claim-key.ts";
+import { claimKey, writeIdOf } from "../once/claim-key.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import type { OnceClaim, RunOutcome } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
@@ -30,9 +30,9 @@ export interface RequestedWrite {
 
 /** Runs a write and makes a response of what it returns; one that was done before gives its answer again. */
 export async function runWrite(scope: RequestScope, adapters: Adapters, write: RequestedWrite): Promise<HttpResponse> {
-  const { runtime, requestId } = scope;
-  const { declaration, request, input, view, head } = write;
-  const { environment } = runtime;
+  const { requestId } = scope;
+  const { declaration, request, input, rawInput, view, head } = write;
+  const { environment } = scope.runtime;
   // Safe: a write's body is never a stream.
   const answerOf = (result: unknown) =>
     toResponse(result, { kind: "write", head, development: environment === "development" }) as WriteAnswer;
@@ -52,13 +52,11 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     }
     return made;
   };
-  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
   const isClaimable = declaration.isClaimable?.(input) ?? true;
-  const isSignedIn = scope.user.id !== undefined;
-  const id = isClaimable ? writeIdOf(request.headers, { requestId, once, isSignedIn }) : undefined;
+  const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
     logPrefix: "once",
-    claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
+    claim: isClaimable ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits }) : undefined,
     cause: causeOf(scope),
     request: view,
     handle: (ctx) => checked(declaration.run(ctx, input)),
@@ -74,8 +72,8 @@ export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Ca
 }
 
 /** A write that is to happen once, as its handler and its host know it. */
-export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
-  readonly declaration: Pick<HandlerDeclaration, "name" | "replay" | "replayHeaders">;
+export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits"> {
+  readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
   /** Tells callers apart whom keelson does not know. */
@@ -83,15 +81,19 @@ export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
 }
 
 /**
- * Who asks for what, by which ID. With `Idempotency-Key` the same key for another request is an error, with
+ * Who asks for what, by which ID; `undefined` where nothing says that a repeat is one. With `Idempotency-Key` the same key for another request is an error, with
  * `X-Request-ID`, mostly a correlation ID, another request is another write. A caller who is not signed in never gets the
  * answer of another by its key alone.
  */
-export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wanted: WantedClaim): Promise<OnceClaim> {
-  const { declaration, input, rawInput, assertFits, anonymousAs = "" } = wanted;
-  const { runtime, user, deadlineMs } = scope;
-  const fingerprint = fingerprintOf(declaration.name, input, rawInput);
+export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Promise<OnceClaim | undefined> {
+  const { declaration, headers, input, rawInput, assertFits, anonymousAs = "" } = wanted;
+  const { runtime, requestId, user, deadlineMs } = scope;
   const isKnown = user.id !== undefined;
+  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
+  const given = writeIdOf(headers, { requestId, once, isSignedIn: isKnown });
+  if (given === undefined) return undefined;
+  const { by, id } = given;
+  const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
   const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);
@@ -109,7 +111,7 @@ export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wante
     replayedHeaders: declaration.replayHeaders ?? [],
     cipher,
     deadlineMs,
-    assertFits: (answer) => assertFits?.(answer),
+    assertFits,
   };
 }
 
