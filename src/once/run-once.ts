@@ -44,7 +44,7 @@ export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promi
     return taken;
   }
   if (taken.kind === "done") return replay(parts, run, run.claim, taken);
-  return new RunInProgress(parts, run, taken.claim).ended();
+  return new RunInProgress(parts, run, taken).ended();
 }
 
 async function take<Result>(
