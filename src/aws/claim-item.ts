@@ -1,6 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import type { ClaimRecord } from "../once/claim.ts";
-import type { ClaimKey } from "../once/claim-store.ts";
+import type { ClaimKey, ClaimRecord } from "../once/claim.ts";
 
 /** An item as DynamoDB has it. */
 export type Item = Record<string, AttributeValue>;

@@ -1,7 +1,7 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../context/database.ts";
-import { type ClaimInProgress, skewMs } from "../once/claim.ts";
-import type { ClaimCommit, ClaimKey, ClaimStore } from "../once/claim-store.ts";
+import { type ClaimInProgress, type ClaimKey, skewMs } from "../once/claim.ts";
+import type { ClaimCommit, ClaimStore } from "../once/claim-store.ts";
 import { type ClaimForm, claimAttributes, type Item, marshalled, ownedNames, ownForm } from "./claim-item.ts";
 
 /** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */

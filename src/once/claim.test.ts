@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { codePoint } from "../../test/support/code-point.ts";
 import {
   type ClaimRecord,
+  claimKey,
   completedClaim,
   defaultRetentionMs,
   expiry,
@@ -12,7 +13,6 @@ import {
   skewMs,
   takenClaim,
 } from "./claim.ts";
-import { claimKey } from "./claim-key.ts";
 
 const nowMs = 1_700_000_000_000;
 

@@ -1,6 +1,6 @@
 import type { Logger } from "../log/logger.ts";
 import type { AnswerCipher, WriteAnswer } from "./answer.ts";
-import type { ClaimKey } from "./claim-store.ts";
+import type { ClaimKey } from "./claim.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { RunKind } from "./settlement.ts";
 

@@ -2,8 +2,7 @@ import { describeError } from "../errors/describe.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
-import { type CompletedClaim, expiry } from "./claim.ts";
-import { keyText } from "./claim-key.ts";
+import { type CompletedClaim, expiry, keyText } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
 import type { OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
@@ -44,7 +43,7 @@ export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promi
     return taken;
   }
   if (taken.kind === "done") return replay(parts, run, run.claim, taken);
-  return new RunInProgress(parts, run, taken).ended();
+  return new RunInProgress(parts, run, taken.claim).ended();
 }
 
 async function take<Result>(

@@ -1,14 +1,17 @@
+import { hash } from "node:crypto";
 import type { RequestView } from "../context/request-view.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { onceTable } from "../declare/table.ts";
+import { FrameworkError } from "../errors/errors.ts";
 import type { Cause } from "../events/cause.ts";
 import { errorResponse } from "../http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { toResponse } from "../http/response.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
-import { claimKey, writeIdOf } from "../once/claim-key.ts";
+import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
+import type { OnceBy } from "../once/once-by.ts";
 import type { OnceClaim, RunOutcome } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { checkOutput } from "./check-output.ts";
@@ -113,6 +116,49 @@ export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Prom
     deadlineMs,
     assertFits,
   };
+}
+
+/** The ID that a write is claimed by. */
+export interface WriteId {
+  /** Which header it came in; each has a namespace of its own. */
+  readonly by: "idempotency-key" | "x-request-id";
+  readonly id: string;
+}
+
+/** Visible ASCII without what separates in a structured field; several joined by `, ` are none. */
+const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
+/** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
+const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})"$/;
+
+/**
+ * The ID that counts (specification 6.6): `Idempotency-Key` before `X-Request-ID`; `undefined` where
+ * the client sent none. A request ID that was replaced in the log still counts, by its hash.
+ *
+ * @param isSignedIn - a request ID without a signed-in caller claims nothing.
+ * @throws FrameworkError `malformed_request` for an `Idempotency-Key` that is none.
+ */
+export function writeIdOf(
+  headers: Readonly<Record<string, string>>,
+  { requestId, once, isSignedIn }: { readonly requestId: string; readonly once: OnceBy; readonly isSignedIn: boolean },
+): WriteId | undefined {
+  if (once === false) return undefined;
+  const key = headers["idempotency-key"];
+  if (key !== undefined) return { by: "idempotency-key", id: parseKey(key) };
+  const given = headers["x-request-id"];
+  if (given === undefined || once === "idempotency-key" || !isSignedIn) return undefined;
+  const id = given === requestId ? given : `sha256:${hash("sha256", given, "base64url")}`;
+  return { by: "x-request-id", id };
+}
+
+function parseKey(header: string): string {
+  const text = header.trim();
+  const [, inner] = quoted.exec(text) ?? [];
+  if (inner !== undefined) return inner.replaceAll(/\\(["\\])/g, "$1");
+  if (bare.test(text)) return text;
+  throw new FrameworkError(
+    "malformed_request",
+    "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, plain or as a quoted string",
+  );
 }
 
 /** The response of a write that came to its end; one of before says so. */
