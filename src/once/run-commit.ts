@@ -76,7 +76,7 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
     }
     if (toStored !== undefined) assertRepeatable(answer);
     assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
-    pending = write([...items, ...own], answer, toStored?.(answer));
+    pending = write([...items, ...own], answer, toStored?.(answer), clock.now());
     try {
       await pending;
     } finally {
@@ -84,8 +84,12 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
     }
   };
 
-  const write = async (items: readonly TransactionItem[], answer: WriteAnswer, stored: Committed["stored"]): Promise<void> => {
-    const nowMs = clock.now();
+  const write = async (
+    items: readonly TransactionItem[],
+    answer: WriteAnswer,
+    stored: Committed["stored"],
+    nowMs: number,
+  ): Promise<void> => {
     const expiresAt = expiry(nowMs);
     const completed = claim === undefined ? undefined : await completion(claim, stored, nowMs);
     const isEmpty = items.length === 0 && completed === undefined;

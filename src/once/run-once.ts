@@ -270,8 +270,9 @@ function isRefusal(answer: WriteAnswer): boolean {
 
 /** The part of an answer that is stored and replayed. @throws if it is too large for the transport. */
 function storedAnswer(claim: OnceClaim, answer: WriteAnswer): WriteAnswer {
+  const stored = replayOf(answer, claim.replayedHeaders);
   claim.assertFits?.(answer);
-  return replayOf(answer, claim.replayedHeaders);
+  return stored;
 }
 
 function errorOf(outcome: WorkOutcome<unknown>): unknown {
