@@ -1,13 +1,13 @@
 import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
+import { requestDatabases } from "../run/context.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
-import { requestDatabases } from "./request-database.ts";
 import { openParameters } from "./ssm.ts";
 
 /**
