@@ -161,7 +161,7 @@ class RunEffects implements Effects {
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
     const text = jobText(job, await (await this.#scope.runtime.messages.open()).signJob(job));
-    const { jobs } = await this.#adapters.messaging();
+    const { jobs } = await this.#adapters.messaging.open();
     await jobs.send(text, { group, deduplicationId });
   }
 
