@@ -4,9 +4,7 @@ import { BasePersistenceLayer, type IdempotencyRecord } from "@aws-lambda-powert
 import { DynamoDBClient, PutItemCommand } from "@aws-sdk/client-dynamodb";
 import { z } from "zod";
 import { access, buildServer, defineFeature } from "../src/index.ts";
-import type { ClaimRecord } from "../src/once/claim.ts";
-import { judge } from "../src/once/claim.ts";
-import { claimKey, keyText } from "../src/once/claim-key.ts";
+import { type ClaimRecord, claimKey, judge, keyText } from "../src/once/claim.ts";
 import type { ClaimStore } from "../src/once/claim-store.ts";
 import { fingerprintOf } from "../src/once/fingerprint.ts";
 import { createOnce } from "../src/once/once.ts";

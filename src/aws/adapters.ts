@@ -1,13 +1,14 @@
 import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
-import type { Adapters, Messaging } from "../run/adapters.ts";
+import { lazy } from "../process/lazy.ts";
+import type { Adapters } from "../run/adapters.ts";
+import { requestDatabases } from "../run/context.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
-import { requestDatabases } from "./request-database.ts";
 import { openParameters } from "./ssm.ts";
 
 /**
@@ -24,17 +25,16 @@ export async function openAwsAdapters(
   const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account });
   const needsParameters = ssm !== undefined || keyRing !== undefined;
   const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;
-  let messaging: Promise<Messaging> | undefined;
   const sqsEndpoint = endpointOf(variables, "SQS");
   const eventBridgeEndpoint = endpointOf(variables, "EVENTBRIDGE");
   // Only what is an emulator itself gets what is missing: a table on this machine says nothing of the queues.
   const isEmulated = mode === "create" && sqsEndpoint !== undefined && eventBridgeEndpoint !== undefined;
-  const openMessages = async () => {
+  const messaging = lazy(async () => {
     const { messagingNames, openMessaging } = await import("./messaging.ts");
     const names = messagingNames(dynamodb?.prefix ?? "keelson", variables);
     const endpoints = { sqsEndpoint, eventBridgeEndpoint };
     return openMessaging(runtime, { ...account, ...endpoints, names, mode: isEmulated ? "create" : "check" });
-  };
+  });
   return {
     database,
     databaseFor: requestDatabases(database),
@@ -42,19 +42,13 @@ export async function openAwsAdapters(
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
-    messaging: () => {
-      messaging ??= openMessages().catch((error: unknown) => {
-        messaging = undefined;
-        throw error;
-      });
-      return messaging;
-    },
+    messaging,
     parameters,
     close: async () => {
       database.destroy();
       parameters?.close();
       // Where it failed to open there is nothing to close.
-      (await messaging?.catch(() => undefined))?.close();
+      (await messaging.opening?.catch(() => undefined))?.close();
     },
   };
 }

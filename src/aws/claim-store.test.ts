@@ -1,8 +1,16 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Database } from "../context/database.ts";
-import { type ClaimRecord, completedClaim, defaultRetentionMs, judge, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
-import { claimKey } from "../once/claim-key.ts";
+import {
+  type ClaimRecord,
+  claimKey,
+  completedClaim,
+  defaultRetentionMs,
+  judge,
+  leaseMs,
+  skewMs,
+  takenClaim,
+} from "../once/claim.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";

@@ -1,8 +1,8 @@
+import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../context/database.ts";
-import { type ClaimInProgress, skewMs } from "../once/claim.ts";
-import type { ClaimCommit, ClaimKey, ClaimStore } from "../once/claim-store.ts";
-import { type ClaimForm, claimAttributes, type Item, marshalled, ownedNames, ownForm } from "./claim-item.ts";
+import { type ClaimInProgress, type ClaimKey, type ClaimRecord, skewMs } from "../once/claim.ts";
+import type { ClaimCommit, ClaimStore } from "../once/claim-store.ts";
 
 /** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
 const partsPerRead = 25;
@@ -187,4 +187,85 @@ async function holds(write: () => Promise<unknown>): Promise<boolean> {
 
 function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
+}
+
+/** An item as DynamoDB has it. */
+export type Item = Record<string, AttributeValue>;
+
+/**
+ * The attributes of a claim, named as Powertools names those of its records: `status`, `expiration`
+ * in seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
+ */
+export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
+  const { status, owner, expiresAt, fingerprint } = claim;
+  const { data, parts } = claim.status === "COMPLETED" ? (claim.result ?? {}) : {};
+  return {
+    status,
+    owner,
+    expiration: expiresAt,
+    ...(claim.status === "INPROGRESS" ? { in_progress_expiration: claim.leaseUntilMs } : {}),
+    ...(fingerprint === undefined ? {} : { validation: fingerprint }),
+    ...(data === undefined ? {} : { data }),
+    ...(parts === undefined ? {} : { parts }),
+  };
+}
+
+/** How claims are written in a table. */
+export interface ClaimForm {
+  /** The key of an item. */
+  key(key: ClaimKey): Readonly<Record<string, string>>;
+  /** The attributes of a claim beside its key. */
+  write(claim: ClaimRecord): Item;
+  /** The claim of an item, which somebody else may have written. */
+  read(item: Item): ClaimRecord;
+  /** The condition under which `owner` may complete its claim. */
+  completable(owner: string): {
+    readonly ConditionExpression: string;
+    readonly ExpressionAttributeNames: Record<string, string>;
+    readonly ExpressionAttributeValues: Item;
+  };
+}
+
+/** The names in conditions on a claim's owner and status. */
+export const ownedNames = { "#owner": "owner", "#status": "status" };
+
+/** The form in the table of keelson's own. */
+const ownForm: ClaimForm = {
+  key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
+  write: (claim) => marshalled(claimAttributes(claim)),
+  read: claimOf,
+  completable: (owner) => ({
+    ConditionExpression: "#owner = :owner",
+    ExpressionAttributeNames: { "#owner": "owner" },
+    ExpressionAttributeValues: marshalled({ ":owner": owner }),
+  }),
+};
+
+/** Texts, numbers and bytes as DynamoDB takes them: a claim has nothing else. */
+export function marshalled(attributes: Readonly<Record<string, string | number | Uint8Array>>): Item {
+  return Object.fromEntries(
+    Object.entries(attributes).map(([name, value]): [string, AttributeValue] => {
+      if (typeof value === "string") return [name, { S: value }];
+      return [name, typeof value === "number" ? { N: String(value) } : { B: value }];
+    }),
+  );
+}
+
+/** Reads a claim from its item. Another owner's item without sound attributes is one that is long over. */
+export function claimOf(item: Item): ClaimRecord {
+  const owner = item["owner"]?.S ?? "";
+  const fingerprint = item["validation"]?.S;
+  const common = {
+    owner,
+    expiresAt: Number(item["expiration"]?.N ?? 0),
+    ...(fingerprint === undefined ? {} : { fingerprint }),
+  };
+  if (item["status"]?.S !== "COMPLETED") {
+    const leaseUntilMs = Number(item["in_progress_expiration"]?.N ?? common.expiresAt * 1000);
+    return { status: "INPROGRESS", ...common, leaseUntilMs };
+  }
+  const data = item["data"]?.B;
+  const parts = item["parts"]?.N;
+  const result = { ...(data === undefined ? {} : { data }), ...(parts === undefined ? {} : { parts: Number(parts) }) };
+  return { status: "COMPLETED", ...common, ...(Object.keys(result).length === 0 ? {} : { result }) };
 }

@@ -1,7 +1,7 @@
 import type { Database } from "../context/database.ts";
 import type { OutboxRow, OutboxStore } from "../events/outbox.ts";
 import { asideItem } from "./aside-item.ts";
-import { type Item, marshalled } from "./claim-item.ts";
+import { type Item, marshalled } from "./claim-store.ts";
 
 /**
  * The outbox in DynamoDB: the shard is the partition and the time the sort key, so that the rows that wait are read in their

@@ -1,7 +1,7 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import { type AnswerToStore, loadAnswer, storeAnswer } from "../once/answer.ts";
-import type { CompletedClaim, StoredResult } from "../once/claim.ts";
-import type { ClaimKey, ClaimStore } from "../once/claim-store.ts";
+import type { ClaimKey, CompletedClaim, StoredResult } from "../once/claim.ts";
+import type { ClaimStore } from "../once/claim-store.ts";
 import { type StorableValue, storableValue } from "./storable-value.ts";
 
 /** A function's result on its way into a record that Powertools' own layer reads too. */

@@ -38,7 +38,7 @@ export async function startQueueWorker(
   queue: MessageQueue,
 ): Promise<QueueWorker> {
   const { Consumer } = await import("sqs-consumer");
-  (await runtime.messages()).meet(queue);
+  (await runtime.messages.open()).meet(queue);
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
   let pauseMs = 0;

@@ -173,7 +173,7 @@ describe("the workers of a container", () => {
 
   test("pause and say so where the queue cannot be reached", async () => {
     const server = await start();
-    const { sqs } = await (await server.runtime.adapters()).messaging();
+    const { sqs } = await (await server.runtime.adapters()).messaging.open();
     sqs.middlewareStack.add(
       () => async () => {
         throw Object.assign(new Error("out of order"), { name: "ServiceUnavailable" });
@@ -198,7 +198,7 @@ describe("the workers of a container", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
       const { runtime: bound } = await start();
-      const { sqs } = await (await bound.adapters()).messaging();
+      const { sqs } = await (await bound.adapters()).messaging.open();
       const hidden: unknown[] = [];
       sqs.middlewareStack.add(
         (next, context) => (parameters) => {
@@ -216,7 +216,7 @@ describe("the workers of a container", () => {
       ]);
       held.resolve();
       await expect.poll(() => logs.some(({ msg }) => msg === "job.processed"), { timeout: 30_000 }).toBe(true);
-      const { jobs } = await (await bound.adapters()).messaging();
+      const { jobs } = await (await bound.adapters()).messaging.open();
       await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
       await vi.advanceTimersByTimeAsync(20_000);
       expect(hidden).toHaveLength(2);
@@ -227,7 +227,7 @@ describe("the workers of a container", () => {
 
   test("say so where a message cannot be acknowledged, and skip it when it comes again", async () => {
     const { runtime: bound } = await start();
-    const { sqs, jobs } = await (await bound.adapters()).messaging();
+    const { sqs, jobs } = await (await bound.adapters()).messaging.open();
     sqs.middlewareStack.add(
       (next, context) => (parameters) =>
         context["commandName"] === "DeleteMessageCommand" ? Promise.reject(new Error("no acknowledging")) : next(parameters),
@@ -246,7 +246,7 @@ describe("the workers of a container", () => {
 
   test("hand back at once what their last poll is given", async () => {
     const { runtime: bound, workers: running } = await start();
-    const { sqs } = await (await bound.adapters()).messaging();
+    const { sqs } = await (await bound.adapters()).messaging.open();
     const polling = Promise.withResolvers<void>();
     const given = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();

@@ -21,7 +21,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   const { registry } = runtime.server;
   if (!usesMessages(registry)) return { stop: () => undefined, finished: async () => undefined };
   const adapters = await runtime.adapters();
-  const messaging = await adapters.messaging();
+  const messaging = await adapters.messaging.open();
   const queues: QueueWorker[] = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
   if (registry.consumers.size > 0) queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
   const stopping = new AbortController();

@@ -18,8 +18,11 @@ export interface AmbientContext {
 export interface AmbientStore {
   /** Frozen; another one once the caller is known. */
   readonly context: AmbientContext;
-  /** The physical name of a declared table, for the server that handles this request. */
-  readonly tableName: (name: string) => string;
+  /** The server that handles this request. */
+  readonly runtime: {
+    /** The physical name of a declared table. */
+    readonly tableName: (name: string) => string;
+  };
 }
 
 // Not state of the module's own: the storage is empty but for what each run puts in it.

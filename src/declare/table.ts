@@ -47,7 +47,7 @@ export function tableHandle(name: string): TableHandle {
           `table "${name}": its physical name is known only while a handler runs; read \`.name\` inside the handler`,
         );
       }
-      return store.tableName(name);
+      return store.runtime.tableName(name);
     },
   });
 }

@@ -405,7 +405,7 @@ describe("webhooks to a dead zone", () => {
     onTestFinished(() => dns.close());
     const lookups = createNameLookups({ servers: [dns.address], hostsFile: "/nowhere" });
     const webhook = { allowHttp: true, allowPrivate: true, timeoutMs: 60_000 };
-    const channel = new Map(builtInChannels({ webhook }, async () => lookups)).get("webhook");
+    const channel = new Map(builtInChannels({ webhook }, { open: async () => lookups })).get("webhook");
     const ended: string[] = [];
     const deliver = async (tenantId: string, name: string) => {
       const log = { info: () => undefined };

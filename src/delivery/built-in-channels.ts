@@ -3,7 +3,7 @@ import type { DeliveryOptions, WebhookOptions } from "../declare/delivery-option
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
-import { lazy } from "../process/lazy.ts";
+import { type Lazy, lazy } from "../process/lazy.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
 /** What goes through the channel `webhook`. */
@@ -13,7 +13,7 @@ interface Webhook {
 }
 
 /** The look-ups that a runtime's webhooks share, of each tenant. */
-type NameLookups = () => Promise<(tenant: string | undefined) => NameLookup>;
+type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open">;
 
 /** The channels `log` and `webhook`. */
 export function builtInChannels(
@@ -60,7 +60,7 @@ async function sendWebhook(
   const { secret: key, allowHttp = false, allowPrivate = false, timeoutMs = 10_000 } = options;
   const secret = key === undefined ? undefined : await ctx.config(key);
   if (key !== undefined && !secret) throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
-  const [{ postWebhook, WebhookError }, lookupFor] = await Promise.all([import("./webhook.ts"), lookups()]);
+  const [{ postWebhook, WebhookError }, lookupFor] = await Promise.all([import("./webhook.ts"), lookups.open()]);
   try {
     const { status } = await postWebhook({
       url,

@@ -1,5 +1,5 @@
 import { PermanentError } from "../errors/permanent-error.ts";
-import { claimKey } from "../once/claim-key.ts";
+import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
 import type { Proof } from "./proof.ts";

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { type KeyRing, newRingKey, parseKeyRing, retiredKey } from "../secrets/key-ring.ts";
 import { createSecrets } from "../secrets/secrets.ts";
@@ -123,6 +123,22 @@ test.each<[string, Setting, boolean]>([
   await admitJob(guard, jobText(job));
   await admitJob(guard, jobText(job, { key: "k1", mac: "A".repeat(43) }));
   expect(seen.lines.map(([line]) => line)).toEqual(signs ? ["message.proof_missing", "message.proof_invalid"] : []);
+});
+
+test("a server that names no key ring and says nothing of proofs looks at none", async () => {
+  const secrets = createSecrets({ clock: { now: () => startMs } });
+  secrets.begin(undefined, startMs);
+  const recent = vi.spyOn(secrets, "recent");
+  const guard = createMessageGuard({
+    proof: undefined,
+    source: "keelson",
+    secrets,
+    clock: { now: () => startMs },
+    log: { warn: () => expect.unreachable() },
+  });
+  expect(await guard.signJob(job)).toBeUndefined();
+  await admitJob(guard, jobText(job, { key: "k1", mac: "A".repeat(43) }));
+  expect(recent).not.toHaveBeenCalled();
 });
 
 test("a server that requires proofs and has no ring takes nothing", async () => {

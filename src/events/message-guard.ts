@@ -42,6 +42,7 @@ export interface MessageGuardOptions {
   readonly proof: MessageProof | undefined;
   /** Where messages of this server come from. */
   readonly source: string;
+  /** They have begun: it is known whether there is a key ring. */
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly log: Pick<Logger, "warn">;
@@ -49,6 +50,7 @@ export interface MessageGuardOptions {
 
 /** Creates the {@link MessageGuard} of a runtime. */
 export function createMessageGuard({ proof: asked, source: own, secrets, clock, log }: MessageGuardOptions): MessageGuard {
+  const isOff = asked === "off" || (asked === undefined && !secrets.mayHaveRing());
   const derived = new Map<KeyObject, KeyObject>();
   const met = new Set<string>();
   const warned = new Map<string, { atMs: number; messages: number }>();
@@ -65,7 +67,7 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
   };
 
   const sign = async (message: ProvenMessage): Promise<Proof | undefined> => {
-    if (asked === "off") return undefined;
+    if (isOff) return undefined;
     const { ring } = await secrets.recent();
     if (ring === undefined) return undefined;
     const key = ring.keys.get(ring.active) as KeyObject; // safe: a ring has its active key
@@ -121,7 +123,7 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
       if (queue.holds !== undefined && isJob !== (queue.holds === "jobs")) {
         throw new PermanentError(`${isJob ? "a job" : "an event"} is not taken from the queue of ${queue.holds}`);
       }
-      if (asked === "off") return;
+      if (isOff) return;
       const recent = await secrets.recent(readProof(read.proof)?.key);
       const mode = proofMode(asked, recent.ring !== undefined);
       if (mode === "off") return;

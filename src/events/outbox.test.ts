@@ -2,8 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { storeOf, timersOf, World } from "../../test/once/world.ts";
 import type { Logger } from "../log/logger.ts";
-import { leaseMs, skewMs, takenClaim } from "../once/claim.ts";
-import { claimKey, keyText } from "../once/claim-key.ts";
+import { claimKey, keyText, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { createClaims } from "../once/claims.ts";
 import { createOutbox, type EventBus, type OutboxRow, type OutboxStore } from "./outbox.ts";
 

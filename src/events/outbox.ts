@@ -1,5 +1,5 @@
 import type { Logger } from "../log/logger.ts";
-import { claimKey } from "../once/claim-key.ts";
+import { claimKey } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
 import type { Clock } from "../process/clock.ts";

@@ -3,13 +3,12 @@ import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";
 import type { WriteAnswer } from "../once/answer.ts";
-import { type WriteId, writeIdOf } from "../once/claim-key.ts";
 import type { OnceClaim } from "../once/once-run.ts";
 import { createContext } from "../run/context.ts";
 import { authorize, fail, recognize } from "../run/pipeline.ts";
 import { run } from "../run/run.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { identify, nameHandler, type RequestScope, type ScopeFacts } from "../run/scope.ts";
+import type { RequestScope, ScopeFacts } from "../run/scope.ts";
 import { causeOf, responseOf, writeClaim } from "../run/write.ts";
 import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "./execution-mode.ts";
@@ -60,7 +59,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     finish: (result, scope, facts) =>
       facts.shape === undefined ? result : eventCodec.finish(result as LambdaHttpResult, scope, facts),
     around: async (scope, facts, middy) => {
-      nameHandler(scope, handler);
+      scope.handler = handler;
       return facts.shape === undefined ? runOther(scope, middy) : runHttp(scope, facts, middy, access);
     },
   };
@@ -72,7 +71,7 @@ async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<
 }
 
 async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<unknown>, access: AccessRule): Promise<unknown> {
-  const { runtime, requestId } = scope;
+  const { runtime } = scope;
   const { shape, event } = facts;
   const { claim: described } = middy;
   const request = shape.request(event, facts.headers, scope);
@@ -81,15 +80,14 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
     await recognize(scope, request);
     throw refusal;
   }
-  identify(scope, await authorize(scope, request, access));
+  scope.user = await authorize(scope, request, access);
   const adapters = await runtime.adapters();
   const bytes = await request.readBody(Number.POSITIVE_INFINITY);
-  const once = described === undefined ? false : (described.once ?? runtime.server.options.once?.key ?? "either");
-  const id = writeIdOf(facts.headers, { requestId, once, isSignedIn: scope.user.id !== undefined });
+  const claim = described === undefined ? undefined : await adoptedClaim(scope, facts, { described, request, bytes });
   let answer: WriteAnswer | undefined;
   const ended = await run(scope, adapters, {
     logPrefix: "once",
-    claim: id === undefined ? undefined : await adoptedClaim(scope, facts, id, { described, request, bytes }),
+    claim,
     cause: causeOf(scope),
     request: () => requestView(request, bytes),
     handle: (ctx) => {
@@ -103,12 +101,12 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
     committedAnswer: (result) => answerOf(readResult(result)),
   });
   // Without a claim or a commit, the result stays as the middlewares left it.
-  if (ended.kind === "done" && id === undefined) return ended.result;
+  if (ended.kind === "done" && claim === undefined) return ended.result;
   return shape.write(wholeAnswer(responseOf(ended) as WholeResponse), event); // safe: no answer is a stream
 }
 
 interface AdoptedWrite {
-  readonly described: ClaimDescription | undefined;
+  readonly described: ClaimDescription;
   readonly request: HttpRequest;
   readonly bytes: Uint8Array;
 }
@@ -116,12 +114,12 @@ interface AdoptedWrite {
 function adoptedClaim(
   scope: RequestScope,
   facts: HttpFacts,
-  id: WriteId,
   { described, request, bytes }: AdoptedWrite,
-): Promise<OnceClaim> {
+): Promise<OnceClaim | undefined> {
   const { authorization = "", cookie = "" } = facts.headers;
-  return writeClaim(scope, id, {
+  return writeClaim(scope, {
     declaration: { name: String(scope.handler), ...described },
+    headers: facts.headers,
     input: { method: request.method, path: request.path, query: request.query, body: bytes },
     assertFits: (response) => assertFits(wholeAnswer({ ...response, cookies: [] } as WholeResponse), facts), // safe: as above
     // Only the handler's own middlewares may know who the caller is.

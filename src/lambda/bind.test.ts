@@ -14,15 +14,15 @@ afterEach(() => {
 test("functions of one server share a runtime, also where their first invocations come at once", async () => {
   const server = buildServer({ features: [] });
   const functions = [prepareLambda(server, async () => runtimeModule), prepareLambda(server, async () => runtimeModule)];
-  const [first, second] = await Promise.all(functions.map((begin) => begin()));
+  const [first, second] = await Promise.all(functions.map((invoked) => invoked.open()));
   expect(first?.runtime).toBe(second?.runtime);
-  expect((await functions[0]?.())?.runtime).toBe(first?.runtime);
+  expect(functions[0]?.value?.runtime).toBe(first?.runtime);
 });
 
 test("what invocations need is loaded with the first, in Lambda with the function, and then no invocation has begun", async () => {
   const server = buildServer({ features: [] });
   const load = vi.fn(async () => runtimeModule);
-  const begin = prepareLambda(server, load);
+  const invoked = prepareLambda(server, load);
   expect(load).not.toHaveBeenCalled();
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
   const before = process.listeners("SIGTERM");
@@ -30,7 +30,7 @@ test("what invocations need is loaded with the first, in Lambda with the functio
   for (const listener of process.listeners("SIGTERM")) if (!before.includes(listener)) process.off("SIGTERM", listener);
   expect(load).toHaveBeenCalledTimes(1);
   expect(serverInternals(server).started).toBe(false);
-  await begin();
+  await invoked.open();
   expect(serverInternals(server).started).toBe(true);
 });
 
@@ -38,10 +38,10 @@ test("a load that failed while the function started fails no one, and is tried a
   vi.stubEnv("AWS_LAMBDA_FUNCTION_NAME", "fn");
   const before = process.listeners("SIGTERM");
   const load = vi.fn(async () => runtimeModule).mockRejectedValueOnce(new Error("not there"));
-  const begin = prepareLambda(buildServer({ features: [] }), load);
+  const invoked = prepareLambda(buildServer({ features: [] }), load);
   for (const listener of process.listeners("SIGTERM")) if (!before.includes(listener)) process.off("SIGTERM", listener);
   await vi.waitFor(() => expect(load).toHaveBeenCalled());
   await new Promise((resolve) => setImmediate(resolve));
-  expect((await begin()).loaded).toBe(runtimeModule);
+  expect((await invoked.open()).loaded).toBe(runtimeModule);
   expect(load).toHaveBeenCalledTimes(2);
 });

@@ -1,5 +1,5 @@
 import { loadPowertools } from "../log/load-powertools.ts";
-import { lazy } from "../process/lazy.ts";
+import { type Lazy, lazy } from "../process/lazy.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import type { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
@@ -25,29 +25,30 @@ export interface Invoked<Loaded> {
  * @param load - imports what invocations need. It is loaded with the first of them: what a function imports is what its cold
  * start waits for (`bundle-import` in `bench/results.json`). In Lambda it is asked for while the function still starts, when it
  * has a whole processor whatever its memory; nothing waits for it then, and what fails fails again where it is needed.
- * @returns begins an invocation.
+ * @returns what an invocation runs on, made for the first.
  */
 export function prepareLambda<Loaded extends InvocationModule>(
   server: Server,
   load: () => Promise<Loaded>,
-): () => Promise<Invoked<Loaded>> {
+): Lazy<Invoked<Loaded>> {
   const state = serverInternals(server);
   const loading = lazy(load);
-  const begin = async () => {
+  const invoked = lazy(async () => {
     state.started = true;
-    const loaded = await loading();
+    const loaded = await loading.open();
     if (state.runtime === undefined) {
       const powertools = await loadPowertools(process.env);
       state.runtime ??= loaded.createLambdaRuntime(server, powertools);
     }
     return { loaded, runtime: state.runtime };
-  };
-  state.ready ??= async () => void (await (await begin()).runtime.adapters());
+  });
+  state.ready ??= async () => void (await (await invoked.open()).runtime.adapters());
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
-    void loading()
+    void loading
+      .open()
       .then(({ loadSdk }) => loadSdk())
       .catch(() => undefined);
   }
-  closeAtShutdown(state, async () => (await begin()).runtime);
-  return begin;
+  closeAtShutdown(state, async () => (await invoked.open()).runtime);
+  return invoked;
 }

@@ -12,7 +12,7 @@ export async function consumeBatch(runtime: Runtime, event: SQSEvent, context: T
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   const adapters = runtime.opened ?? (await runtime.adapters());
-  const messaging = await adapters.messaging();
+  const messaging = adapters.messaging.value ?? (await adapters.messaging.open());
   const handle = async (record: SQSRecord) => {
     const name = record.eventSourceARN.slice(record.eventSourceARN.lastIndexOf(":") + 1);
     const queue = [messaging.events, messaging.jobs].find((known) => known.name === name) ?? messaging.queue(name);

@@ -133,7 +133,6 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
             }
           };
           try {
-            const running = run(scope, facts, event, context);
             if (deadline !== undefined) {
               const early =
                 handle !== undefined
@@ -141,7 +140,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
                   : () => answerEarly(plugin, (result) => resolve(codec.finish(result as Result, scope, facts)), answerError);
               deadlines.enter(deadline, timeoutListener(scope, early));
             }
-            const result = await running;
+            const result = await run(scope, facts, event, context);
             if (deadline === undefined || !deadlines.leave(deadline)) resolve(codec.finish(result, scope, facts));
           } catch (error) {
             if (deadline === undefined || !deadlines.leave(deadline)) answerError(error);

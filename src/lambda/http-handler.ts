@@ -46,9 +46,9 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
 }
 
 function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
-  const begin = prepareLambda(server, () => import("./http-events.ts"));
+  const invoked = prepareLambda(server, () => import("./http-events.ts"));
   const executionMode = lazyMode(async () => {
-    const { loaded, runtime } = await begin();
+    const { loaded, runtime } = await invoked.open();
     return loaded.httpMode(runtime, name);
   });
   const handler = middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler(answeredByMode);

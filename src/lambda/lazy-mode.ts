@@ -16,14 +16,12 @@ type Mode = (tools: unknown, befores: unknown, handler: Handler, afters: unknown
 export function lazyMode(load: () => Promise<ExecutionMode>): ExecutionMode {
   const mode: Mode = (tools, befores, initialHandler, ...rest) => {
     let handler = initialHandler;
-    let loaded: Handler | undefined;
-    const loading = lazy(async () => {
+    const loaded = lazy(async () => {
       const made = (await load()) as unknown as Mode;
-      loaded = made(tools, befores, (event, context, options) => handler(event, context, options), ...rest);
-      return loaded;
+      return made(tools, befores, (event, context, options) => handler(event, context, options), ...rest);
     });
     const lazyHandler = (event: unknown, context: unknown) =>
-      loaded === undefined ? loading().then((run) => run(event, context)) : loaded(event, context);
+      loaded.value === undefined ? loaded.open().then((run) => run(event, context)) : loaded.value(event, context);
     lazyHandler.handler = (replacement: Handler) => {
       handler = replacement;
       return lazyHandler;

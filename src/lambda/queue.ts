@@ -15,9 +15,9 @@ export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Pro
  * export const queue = lambdaQueue(server);
  */
 export function lambdaQueue(server: Server): LambdaQueueHandler {
-  const begin = prepareLambda(server, () => import("./consume-batch.ts"));
+  const invoked = prepareLambda(server, () => import("./consume-batch.ts"));
   return async (event, context) => {
-    const { loaded, runtime } = await begin();
+    const { loaded, runtime } = invoked.value ?? (await invoked.open());
     return loaded.consumeBatch(runtime, event, context);
   };
 }

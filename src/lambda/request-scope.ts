@@ -31,9 +31,9 @@ export function requestScope(server: Server, { handler, access = rules.everyone 
   if (serverInternals(server).registry.handlers.has(handler)) {
     throw new Error(`requestScope: ${handler} is declared by a feature; use lambdaHandler for it, or choose another name`);
   }
-  const begin = prepareLambda(server, () => import("./adopted-handler.ts"));
+  const invoked = prepareLambda(server, () => import("./adopted-handler.ts"));
   return lazyMode(async () => {
-    const { loaded, runtime } = await begin();
+    const { loaded, runtime } = await invoked.open();
     return loaded.adoptedMode(runtime, { handler, access });
   });
 }

@@ -16,9 +16,9 @@ export type LambdaStreamHandler = (event: DynamoDBStreamEvent, context: TimedCon
  * export const stream = lambdaStream(server);
  */
 export function lambdaStream(server: Server): LambdaStreamHandler {
-  const begin = prepareLambda(server, () => import("./dispatch-records.ts"));
+  const invoked = prepareLambda(server, () => import("./dispatch-records.ts"));
   return async (event, context) => {
-    const { loaded, runtime } = await begin();
+    const { loaded, runtime } = invoked.value ?? (await invoked.open());
     return loaded.dispatchRecords(runtime, event, context);
   };
 }

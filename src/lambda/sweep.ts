@@ -13,9 +13,9 @@ const graceMs = 10_000;
  * export const sweep = lambdaSweep(server);
  */
 export function lambdaSweep(server: Server): () => Promise<Swept> {
-  const begin = prepareLambda(server, () => import("./lambda-runtime.ts"));
+  const invoked = prepareLambda(server, () => import("./lambda-runtime.ts"));
   return async () => {
-    const { runtime } = await begin();
+    const { runtime } = await invoked.open();
     if (runtime.log.isSampling) runtime.log.refreshSampling();
     return (await runtime.runs()).outbox.sweep({ graceMs });
   };

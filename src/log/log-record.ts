@@ -1,7 +1,6 @@
 import type { Clock } from "../process/clock.ts";
-import { type Fields, fieldsOf, noFields } from "./fields.ts";
 import { isError, jsonText, membersText, readMember, startWalk, type Walk } from "./json-text.ts";
-import type { LogContext, RecordRules } from "./log-context.ts";
+import { type Fields, fieldsOf, type LogContext, noFields, type RecordRules } from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
 import { cut, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";

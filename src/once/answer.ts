@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
-import type { CompletedClaim, StoredResult } from "./claim.ts";
-import type { ClaimKey, ClaimStore } from "./claim-store.ts";
+import type { ClaimKey, CompletedClaim, StoredResult } from "./claim.ts";
+import type { ClaimStore } from "./claim-store.ts";
 
 /** What came of a write, as its caller gets it. */
 export interface WriteAnswer {

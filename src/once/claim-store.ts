@@ -1,4 +1,4 @@
-import type { ClaimInProgress, ClaimRecord, CompletedClaim } from "./claim.ts";
+import type { ClaimInProgress, ClaimKey, ClaimRecord, CompletedClaim } from "./claim.ts";
 
 /** One action of a transaction, as DynamoDB's document client takes it. */
 export type TransactionItem = Readonly<Record<string, unknown>>;
@@ -7,13 +7,6 @@ export type TransactionItem = Readonly<Record<string, unknown>>;
 export interface CancellationReason {
   readonly code: string;
   readonly message: string;
-}
-
-/** Where a claim is stored. */
-export interface ClaimKey {
-  readonly partition: string;
-  /** `dedup:<id>` (specification 3.2). */
-  readonly sort: string;
 }
 
 /** A transaction that also completes a claim. */

@@ -3,16 +3,17 @@ import { expect, test } from "vitest";
 import { codePoint } from "../../test/support/code-point.ts";
 import {
   type ClaimRecord,
+  claimKey,
   completedClaim,
   defaultRetentionMs,
   expiry,
   judge,
+  keyText,
   leaseEnd,
   leaseMs,
   skewMs,
   takenClaim,
 } from "./claim.ts";
-import { claimKey } from "./claim-key.ts";
 
 const nowMs = 1_700_000_000_000;
 
@@ -81,6 +82,13 @@ test("no two namespaces and IDs have one key, however they are cut", () => {
 
 test("the sort key is the specification's, and bounded", () => {
   expect(claimKey(["n"], "r1").sort).toBe("dedup:r1");
+  expect(claimKey(["n"], "x".repeat(512)).sort).toBe(`dedup:${"x".repeat(512)}`);
   expect(claimKey(["n"], "x".repeat(10_000)).sort).toMatch(/^dedup:sha256:[\w-]{43}$/);
   expect(claimKey(["n"], "x".repeat(10_000))).not.toEqual(claimKey(["n"], "x".repeat(10_001)));
+});
+
+test("a key is the same in every process and version, and stands in maps as one text", () => {
+  const key = claimKey(["a", "bc"], "r1");
+  expect(key).toEqual({ partition: "UxClh4h4GrJdWtfD-FA1gktOt736OU4KwhhicUcrVJI", sort: "dedup:r1" });
+  expect(keyText(key)).toBe(`${key.partition} dedup:r1`);
 });

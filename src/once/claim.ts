@@ -1,9 +1,39 @@
+import { hash } from "node:crypto";
+
 /** How long a completed claim is retained (specification 3.2), in milliseconds. */
 export const defaultRetentionMs = 300_000;
 /** How long a claim in progress is held without being renewed, in milliseconds. */
 export const leaseMs = 30_000;
 /** How far the clocks of two processes may differ, in milliseconds: a lease is over only so much later. */
 export const skewMs = 2_000;
+
+/** Where a claim is stored. */
+export interface ClaimKey {
+  readonly partition: string;
+  /** `dedup:<id>` (specification 3.2). */
+  readonly sort: string;
+}
+
+/**
+ * The key of a claim: the namespace hashed, each part after its length, so that no two
+ * namespaces meet whatever their parts contain; the ID as the specification has it (3.2).
+ */
+export function claimKey(namespace: readonly string[], id: string): ClaimKey {
+  const parts = namespace.map((part) => `${Buffer.byteLength(part)}:${part}`).join("");
+  return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}` };
+}
+
+/** The longest ID that stands in a sort key as it is; a longer one is replaced by its hash. */
+const longestId = 512;
+
+function shortId(id: string): string {
+  return id.length <= longestId ? id : `sha256:${hash("sha256", id, "base64url")}`;
+}
+
+/** A key as a text, for maps within a process. */
+export function keyText({ partition, sort }: ClaimKey): string {
+  return `${partition} ${sort}`;
+}
 
 /** A claim whose owner is working. */
 export interface ClaimInProgress {

@@ -1,6 +1,7 @@
 import type { Clock } from "../process/clock.ts";
 import {
   type ClaimInProgress,
+  type ClaimKey,
   type ClaimRecord,
   type CompletedClaim,
   completedClaim,
@@ -12,7 +13,7 @@ import {
   type StoredResult,
   takenClaim,
 } from "./claim.ts";
-import type { ClaimKey, ClaimStore } from "./claim-store.ts";
+import type { ClaimStore } from "./claim-store.ts";
 
 /** What taking claims works with; a test gives it a clock, timers and randomness of its own. */
 export interface ClaimsOptions {

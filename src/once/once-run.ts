@@ -1,6 +1,6 @@
 import type { Logger } from "../log/logger.ts";
 import type { AnswerCipher, WriteAnswer } from "./answer.ts";
-import type { ClaimKey } from "./claim-store.ts";
+import type { ClaimKey } from "./claim.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { RunKind } from "./settlement.ts";
 
@@ -12,14 +12,14 @@ export interface OnceClaim {
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
-  /** Headers that a repeat gets too, besides the usual ones. */
+  /** Headers that a write's repeat gets too, besides the usual ones. */
   readonly replayedHeaders: readonly string[];
-  /** Seals the stored answer. */
-  readonly cipher: AnswerCipher | undefined;
+  /** Seals the stored answer of a write. */
+  readonly cipher?: AnswerCipher | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** @throws if the answer is too large for the transport. */
-  assertFits(answer: WriteAnswer): void;
+  /** @throws if the answer of a write is too large for the transport. */
+  readonly assertFits?: ((answer: WriteAnswer) => void) | undefined;
 }
 
 /** How a run logs. */
@@ -33,6 +33,8 @@ export interface RunLog {
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
+  /** Whether it was. */
+  hasCommitted(): boolean;
   /** Derives the IDs of the run's effects: a repeated run gets the same. */
   seed(): string;
 }

@@ -1,7 +1,6 @@
 import type { Clock } from "../process/clock.ts";
 import { replayOf, type WriteAnswer } from "./answer.ts";
-import { skewMs } from "./claim.ts";
-import { keyText } from "./claim-key.ts";
+import { keyText, skewMs } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
 import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { completedClaim } from "./claim.ts";
-import { claimKey } from "./claim-key.ts";
+import { claimKey, completedClaim } from "./claim.ts";
 import type { CancellationReason, ClaimCommit, ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 import { createRunCommit } from "./run-commit.ts";

@@ -15,8 +15,8 @@ export interface RunCommitOptions {
   /** The claim of the run; absent where nothing claims it. */
   readonly claim: Claim | undefined;
   readonly cipher: AnswerCipher | undefined;
-  /** The part of an answer that is stored. @throws if the answer cannot be sent. */
-  readonly toStored: (answer: WriteAnswer) => WriteAnswer;
+  /** The part of an answer that is stored for repeats; absent where they get none. @throws if the answer cannot be sent. */
+  readonly toStored: ((answer: WriteAnswer) => WriteAnswer) | undefined;
   /** Nothing is begun once it is aborted. */
   readonly signal: AbortSignal | undefined;
 }
@@ -24,7 +24,7 @@ export interface RunCommitOptions {
 /** The commit of one run. */
 export interface RunCommit {
   /**
-   * Writes the items, and the answer into the record of the claim, together or not at all.
+   * Writes the items, and into the record of the claim that the work is done and its answer, together or not at all.
    *
    * @param own - items of keelson's own, written with them.
    * @throws CommitConditionError where a condition of an item did not hold; RangeError and TypeError
@@ -42,8 +42,8 @@ export interface RunCommit {
 /** What a run has committed. */
 export interface Committed {
   readonly answer: WriteAnswer;
-  /** The part of it that is stored. */
-  readonly stored: WriteAnswer;
+  /** The part of it that is stored, where repeats get it. */
+  readonly stored: WriteAnswer | undefined;
   /** In seconds since the epoch. */
   readonly expiresAt: number;
 }
@@ -74,9 +74,9 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
     if (pending !== undefined || committed !== undefined || isUncertain) {
       throw new Error("ctx.commit: a run commits once; put all items into one call");
     }
-    if (claim !== undefined) assertRepeatable(answer);
+    if (toStored !== undefined) assertRepeatable(answer);
     assertCommittable(items, own.length + (claim === undefined ? 0 : 1), recordBytes + sizeOf(own));
-    pending = write([...items, ...own], answer, toStored(answer));
+    pending = write([...items, ...own], answer, toStored?.(answer), clock.now());
     try {
       await pending;
     } finally {
@@ -84,8 +84,12 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
     }
   };
 
-  const write = async (items: readonly TransactionItem[], answer: WriteAnswer, stored: WriteAnswer): Promise<void> => {
-    const nowMs = clock.now();
+  const write = async (
+    items: readonly TransactionItem[],
+    answer: WriteAnswer,
+    stored: Committed["stored"],
+    nowMs: number,
+  ): Promise<void> => {
     const expiresAt = expiry(nowMs);
     const completed = claim === undefined ? undefined : await completion(claim, stored, nowMs);
     const isEmpty = items.length === 0 && completed === undefined;
@@ -96,8 +100,9 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
   const send = (transaction: ClaimCommit) =>
     claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
 
-  const completion = async ({ key, owner, fingerprint }: Claim, answer: WriteAnswer, nowMs: number) => {
-    const result = await storeAnswer(store, { answer, key, owner, expiresAt: expiry(nowMs), cipher });
+  const completion = async ({ key, owner, fingerprint }: Claim, answer: Committed["stored"], nowMs: number) => {
+    const expiresAt = expiry(nowMs);
+    const result = answer === undefined ? undefined : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
     return { key, claim: completedClaim(owner, nowMs, { fingerprint, result }) };
   };
 

@@ -2,8 +2,7 @@ import { describeError } from "../errors/describe.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Clock } from "../process/clock.ts";
 import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
-import { type CompletedClaim, expiry } from "./claim.ts";
-import { keyText } from "./claim-key.ts";
+import { type CompletedClaim, expiry, keyText } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
 import type { OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
@@ -111,10 +110,15 @@ class RunInProgress<Result> implements RunParts {
   readonly commit: RunCommit["commit"] = (...given) => {
     const { store, clock, pause } = this.#parts;
     const { claim: wanted, signal } = this.#run;
-    const toStored = (answer: WriteAnswer) => (wanted === undefined ? answer : storedAnswer(wanted, answer));
+    // Nobody asks for the answer of a message.
+    const toStored = wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
     this.#commit ??= createRunCommit({ store, clock, pause, claim: this.#claim, cipher: wanted?.cipher, toStored, signal });
     return this.#commit.commit(...given);
   };
+
+  hasCommitted(): boolean {
+    return this.#commit?.committed() !== undefined;
+  }
 
   seed(): string {
     this.#seed ??= this.#claim === undefined ? crypto.randomUUID() : keyText(this.#claim.key);
@@ -171,7 +175,7 @@ class RunInProgress<Result> implements RunParts {
           };
         case "committed": {
           const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;
-          if (wanted?.kind === "write") this.#parts.remember(this.#run, stored, expiresAt);
+          if (stored !== undefined) this.#parts.remember(this.#run, stored, expiresAt);
           return { kind: "committed", answer };
         }
         case "theirs":
@@ -266,8 +270,9 @@ function isRefusal(answer: WriteAnswer): boolean {
 
 /** The part of an answer that is stored and replayed. @throws if it is too large for the transport. */
 function storedAnswer(claim: OnceClaim, answer: WriteAnswer): WriteAnswer {
-  claim.assertFits(answer);
-  return replayOf(answer, claim.replayedHeaders);
+  const stored = replayOf(answer, claim.replayedHeaders);
+  claim.assertFits?.(answer);
+  return stored;
 }
 
 function errorOf(outcome: WorkOutcome<unknown>): unknown {

@@ -8,6 +8,7 @@ import type { Database } from "../context/database.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
+import type { Lazy } from "../process/lazy.ts";
 
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
@@ -24,8 +25,8 @@ export interface Adapters {
   readonly claims: ClaimStore;
   /** Where events wait until they are dispatched. */
   readonly outbox: OutboxStore;
-  /** The bus and the queues, opened with the first call. */
-  messaging(): Promise<Messaging>;
+  /** The bus and the queues. */
+  readonly messaging: Lazy<Messaging>;
   close(): Promise<void>;
 }
 

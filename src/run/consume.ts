@@ -7,9 +7,7 @@ import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import type { User } from "../identity/user.ts";
 import type { WriteAnswer } from "../once/answer.ts";
-import { skewMs } from "../once/claim.ts";
-import { claimKey, keyText } from "../once/claim-key.ts";
-import type { ClaimKey } from "../once/claim-store.ts";
+import { type ClaimKey, claimKey, keyText, skewMs } from "../once/claim.ts";
 import type { Adapters } from "./adapters.ts";
 import { run } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
@@ -163,7 +161,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
-      claim: { kind: "message", key, deadlineMs, replayedHeaders: [], cipher: undefined, assertFits: () => undefined },
+      claim: { kind: "message", key, deadlineMs, replayedHeaders: [] },
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
       handle: (ctx) => {
         startMs = clock.now();

@@ -1,8 +1,9 @@
 import type { ConfigKeyHandle } from "../config/declare/key.ts";
-import type { OperatorSession } from "../config/operate/operator-session.ts";
+import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
 import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } from "../config/read/key-rows.ts";
+import { type ConfigDatabase, configSession } from "../config/read/resolver.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
@@ -23,8 +24,8 @@ export interface ContextParts {
   readonly request?: (() => RequestView) | undefined;
   /** Commits the run; absent in a query. */
   readonly commit?: CommitResult | undefined;
-  /** What follows from the run; absent in a query. */
-  readonly effects?: Pick<Effects, "publish" | "enqueue" | "deliver"> | undefined;
+  /** Gives what follows from the run; absent in a query. */
+  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "deliver">) | undefined;
 }
 
 /** Commits items with what a handler returns. */
@@ -213,9 +214,9 @@ async function commitRun<Result>({ parts }: Session, items: readonly CommitItem[
   return result;
 }
 
-function effectsOf({ parts }: Session, call: string): NonNullable<ContextParts["effects"]> {
+function effectsOf({ parts }: Session, call: string): ReturnType<NonNullable<ContextParts["effects"]>> {
   if (parts.effects === undefined) throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
-  return parts.effects;
+  return parts.effects();
 }
 
 function plainValue({ value }: Resolved): unknown {
@@ -235,4 +236,55 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
   const result = await receiveResult(declaration, declaration.run(ctx, accepted), runtime.environment);
   // Safe: the query's own declaration promises this type; outside production it was checked.
   return bodyOf(result) as never;
+}
+
+const ownRequest = Symbol("request");
+
+interface RequestDatabase {
+  [ownRequest]: DatabaseRequest;
+}
+
+/**
+ * Makes the `ctx.db` of each request: the process's document client, whose `send` carries the request's signal and
+ * refuses to start once it is aborted (specification 4.5). It inherits from the client, because the SDK's
+ * paginators insist on an instance of it; what requests have in common is made once.
+ */
+export function requestDatabases(client: Database): (request: DatabaseRequest) => Database {
+  const common = Object.create(client, {
+    send: { value: send },
+    [configSession]: { value: openSession },
+    [operatorSession]: { value: openSession },
+  }) as Database & ConfigDatabase & OperatorDatabase;
+  function RequestDatabase(this: RequestDatabase, request: DatabaseRequest) {
+    this[ownRequest] = request;
+  }
+  RequestDatabase.prototype = common;
+  // Safe: `new` makes an object that inherits from `common`.
+  const Constructor = RequestDatabase as unknown as new (request: DatabaseRequest) => Database;
+  return (request) => new Constructor(request);
+
+  function openSession(this: RequestDatabase, owner: RowOwner): OperatorSession {
+    return this[ownRequest].sessionFor(owner);
+  }
+
+  // The SDK's `send` has three overloads, with callbacks among them; they differ in what
+  // follows the command only, so the arguments pass through as they are.
+  function send(this: RequestDatabase, ...parameters: [command: unknown, first?: unknown, second?: unknown]): unknown {
+    const { signal } = this[ownRequest];
+    const original = client.send.bind(client) as (...parameters: unknown[]) => unknown;
+    if (signal === undefined) return original(...parameters);
+    const [command, first, second] = parameters;
+    const options = typeof first === "object" && first !== null ? (first as { abortSignal?: AbortSignal }) : {};
+    const callback = typeof first === "function" ? first : second;
+    const own = options.abortSignal;
+    const abortSignal = own === undefined ? signal : AbortSignal.any([own, signal]);
+    if (!abortSignal.aborted) {
+      return callback === undefined
+        ? original(command, { ...options, abortSignal })
+        : original(command, { ...options, abortSignal }, callback);
+    }
+    if (typeof callback !== "function") return Promise.reject(abortSignal.reason);
+    queueMicrotask(() => callback(abortSignal.reason));
+    return undefined;
+  }
 }

@@ -36,16 +36,15 @@ export function createEffects(scope: RequestScope, adapters: Adapters, runs: Run
   return new RunEffects(scope, adapters, runs, run, cause);
 }
 
-/** A class, since there is one for every write: what most of them never use is made when it is used. */
 class RunEffects implements Effects {
   readonly #scope: RequestScope;
   readonly #adapters: Adapters;
   readonly #runs: Runs;
   readonly #run: RunParts;
   readonly #cause: Cause;
-  #held: OutboxRow[] | undefined = undefined;
-  #ordinals: Map<string, number> | undefined = undefined;
-  #hasCommitted = false;
+  readonly #held: OutboxRow[] = [];
+  readonly #ordinals = new Map<string, number>();
+  #hasSettled = false;
 
   constructor(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause) {
     this.#scope = scope;
@@ -64,9 +63,9 @@ class RunEffects implements Effects {
     const eventId = this.#derive("event", type);
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
-    const text = envelopeText(event, await (await this.#scope.runtime.messages()).signEvent(event));
-    if (this.#hasCommitted) throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
-    this.#held ??= [];
+    const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
+    if (this.#hasSettled || this.#run.hasCommitted())
+      throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
     this.#held.push(this.#runs.outbox.row({ eventId, type }, text));
   }
 
@@ -116,18 +115,21 @@ class RunEffects implements Effects {
   }
 
   async settle(answer: () => WriteAnswer): Promise<void> {
-    if (this.#held === undefined || this.#hasCommitted) return;
+    if (this.#held.length === 0 || this.#run.hasCommitted()) return;
     const given = answer();
     if (saysNotDone(given)) return;
     // One with cookies is never stored, so the claim is released: its events go by themselves.
     await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, [], given);
+    this.#hasSettled = true;
   }
 
   async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
-    const rows = this.#held ?? [];
-    const own = rows.length === 0 ? [] : rows.map((row) => this.#adapters.outbox.item(row));
-    await commit(items, answer, own);
-    this.#hasCommitted = true;
+    const rows = this.#held;
+    await commit(
+      items,
+      answer,
+      rows.map((row) => this.#adapters.outbox.item(row)),
+    );
     await this.#dispatch(rows);
   }
 
@@ -135,7 +137,7 @@ class RunEffects implements Effects {
   readonly #unclaimedCommit: RunParts["commit"] = (...given) => {
     const { clock } = this.#scope.runtime;
     const { pause } = this.#runs.once;
-    const parts = { claim: undefined, cipher: undefined, toStored: (answer: WriteAnswer) => answer, signal: undefined };
+    const parts = { claim: undefined, cipher: undefined, toStored: undefined, signal: undefined };
     return createRunCommit({ store: this.#adapters.claims, clock, pause, ...parts }).commit(...given);
   };
 
@@ -158,14 +160,13 @@ class RunEffects implements Effects {
     const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
-    const text = jobText(job, await (await this.#scope.runtime.messages()).signJob(job));
-    const { jobs } = await this.#adapters.messaging();
+    const text = jobText(job, await (await this.#scope.runtime.messages.open()).signJob(job));
+    const { jobs } = await this.#adapters.messaging.open();
     await jobs.send(text, { group, deduplicationId });
   }
 
   /** Derives an ID of this run from the kind, the name and how many of them came before. */
   #derive(kind: string, name: string): string {
-    this.#ordinals ??= new Map();
     const counted = `${kind} ${name}`;
     const ordinal = this.#ordinals.get(counted) ?? 0;
     this.#ordinals.set(counted, ordinal + 1);

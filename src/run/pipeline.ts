@@ -18,11 +18,11 @@ import { lazy } from "../process/lazy.ts";
 import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
 import type { Runtime } from "./runtime.ts";
-import { identify, nameHandler, type RequestScope, runInScope } from "./scope.ts";
+import { type RequestScope, runInScope } from "./scope.ts";
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
-const loadWrites = lazy(() => import("./write.ts"));
+const writes = lazy(() => import("./write.ts"));
 
 /** Writes responses out. */
 export interface Sender {
@@ -83,14 +83,14 @@ export async function answer<HostResponse>(
     case "found":
   }
   const { target: declaration, params, head } = match;
-  nameHandler(scope, declaration.name);
+  scope.handler = declaration.name;
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
   // Safe: boot refuses a route without an access rule.
   const known = authorize(scope, request, declaration.access as AccessRule);
   const user = known instanceof Promise ? await known : known;
-  identify(scope, user);
+  scope.user = user;
   const form = declaration.body === "form" ? request.readForm?.(limitBytes) : undefined;
   const body = form === undefined ? request.readBody(limitBytes) : noBytes;
   const bytes = body instanceof Promise ? await body : body;
@@ -101,7 +101,7 @@ export async function answer<HostResponse>(
   let adapters = runtime.opened;
   if (adapters === undefined) adapters = await runtime.adapters();
   if (declaration.kind === "write") {
-    const { runWrite } = await loadWrites();
+    const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
     return shape(await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head }));
   }
@@ -126,7 +126,7 @@ export function recognize(scope: RequestScope, { headers, gatewayClaims }: SentR
   const { authorization } = headers;
   if (authorization === undefined && gatewayClaims === undefined) return undefined;
   return scope.runtime.authenticator.recognize({ authorization, gatewayClaims }).then((user) => {
-    if (user !== undefined) identify(scope, user);
+    if (user !== undefined) scope.user = user;
   });
 }
 
@@ -251,7 +251,7 @@ async function authenticated(scope: RequestScope, credentials: Credentials, rule
     });
   }
   if (!allows(rule, identification.user)) {
-    identify(scope, identification.user); // so that the refusal's line says whose it was
+    scope.user = identification.user; // so that the refusal's line says whose it was
     throw new AccessDeniedError(describeRule(rule));
   }
   return identification.user;

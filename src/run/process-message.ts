@@ -43,7 +43,8 @@ async function consume(
 ): Promise<Consumed> {
   try {
     const read = readMessage(body);
-    await (await runtime.messages()).admit(read, queue, id);
+    const guard = runtime.messages.value ?? (await runtime.messages.open());
+    await guard.admit(read, queue, id);
     return await ("job" in read
       ? runJob(runtime, adapters, read.job, options)
       : consumeEvent(runtime, adapters, read.event, options));

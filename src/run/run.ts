@@ -4,9 +4,9 @@ import type { WriteAnswer } from "../once/answer.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { type ContextParts, createContext } from "./context.ts";
-import { createEffects } from "./effects.ts";
+import { createEffects, type Effects } from "./effects.ts";
 import type { Runs } from "./runs.ts";
-import { type RequestScope, runUnder } from "./scope.ts";
+import type { RequestScope } from "./scope.ts";
 
 /** What is run, and what becomes of its result. */
 export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | "answerOf">, Pick<ContextParts, "request"> {
@@ -38,11 +38,19 @@ async function perform<Result>(
   parts: RunParts,
   work: Work<Result>,
 ): Promise<Result> {
-  const effects = createEffects(scope, adapters, runs, parts, work.cause);
+  const made: { effects?: Effects } = {};
+  // Made for the first event, job or delivery: most runs have none.
+  const effects = () => {
+    made.effects ??= createEffects(scope, adapters, runs, parts, work.cause);
+    return made.effects;
+  };
   // A request without a signal gets none, even if other callers share its run.
-  if (scope.signal !== undefined) runUnder(scope, parts.signal);
-  const commit: ContextParts["commit"] = async (items, result) => effects.commit(items, await work.committedAnswer(result));
+  if (scope.signal !== undefined) scope.runSignal = parts.signal;
+  const commit: ContextParts["commit"] = async (items, result) => {
+    const answer = await work.committedAnswer(result);
+    await (made.effects ?? parts).commit(items, answer);
+  };
   const result = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));
-  await effects.settle(() => work.answerOf(result));
+  await made.effects?.settle(() => work.answerOf(result));
   return result;
 }

@@ -20,7 +20,7 @@ export interface RunsOptions extends Omit<OnceOptions, "store"> {
 /** Creates the {@link Runs} of a server. */
 export function createRuns({ adapters, log, ...options }: RunsOptions): Runs {
   const once = createOnce({ ...options, store: adapters.claims });
-  const bus = async () => (await adapters.messaging()).bus;
+  const bus = async () => (await adapters.messaging.open()).bus;
   const outbox = createOutbox({ store: adapters.outbox, bus, claims: once.claims, clock: options.clock, log });
   return { once, outbox };
 }

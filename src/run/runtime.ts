@@ -10,6 +10,7 @@ import type { Authenticator } from "../identity/authenticator.ts";
 import type { ServerLogger } from "../log/server-logger.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
+import type { Lazy } from "../process/lazy.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Adapters } from "./adapters.ts";
@@ -43,7 +44,7 @@ export interface Runtime {
   /** The events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */
-  readonly messages: () => Promise<MessageGuard>;
+  readonly messages: Lazy<MessageGuard>;
   /** The channels of deliveries, those that every server has among them. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** The job that sends deliveries. */

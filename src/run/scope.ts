@@ -11,7 +11,10 @@ export interface RequestScope extends AmbientStore {
   readonly requestId: string;
   /** Aborts when the caller is gone, or the time is over. */
   readonly signal: AbortSignal | undefined;
-  /** What the handler, and the ambient context, have as their signal: the caller's, or that of a run that callers share. */
+  /**
+   * What the handler, and the ambient context, have as their signal: the caller's, or that of a run that callers share, which
+   * aborts when the last of them is gone.
+   */
   runSignal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
@@ -21,7 +24,7 @@ export interface RequestScope extends AmbientStore {
   hasMiddlewares: boolean;
   /** The full name of the handler that answers, once it is known. */
   handler: string | undefined;
-  /** Whose request it is, once that is known. */
+  /** Whose request it is, once that is known; the ambient context and the log have it from here. */
   user: User;
   /** What lines of a message carry beside the usual: its IDs. */
   readonly logFields: Readonly<Record<string, string>> | undefined;
@@ -70,21 +73,6 @@ export function runInMessageScope<Result>(
   scope.user = user;
   scope.handler = handler;
   return runWithStore(scope, work);
-}
-
-/** Records which handler answers the request. */
-export function nameHandler(scope: RequestScope, handler: string): void {
-  scope.handler = handler;
-}
-
-/** Records who calls, in the ambient context and in the log. */
-export function identify(scope: RequestScope, user: User): void {
-  scope.user = user;
-}
-
-/** Records the signal that the handler runs under: where callers share a run, it aborts when the last of them is gone. */
-export function runUnder(scope: RequestScope, signal: AbortSignal | undefined): void {
-  scope.runSignal = signal;
 }
 
 /** Most requests ask neither for the ambient context nor for the scope's own log: both are made when they are asked for. */
@@ -139,10 +127,6 @@ class Scope implements RequestScope {
       this.#loggedUser = user;
     }
     return this.#log;
-  }
-
-  get tableName(): (name: string) => string {
-    return this.runtime.tableName;
   }
 
   #makeContext(): AmbientContext {

@@ -1,6 +1,8 @@
+import { hash } from "node:crypto";
 import type { RequestView } from "../context/request-view.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { onceTable } from "../declare/table.ts";
+import { FrameworkError } from "../errors/errors.ts";
 import type { Cause } from "../events/cause.ts";
 import { errorResponse } from "../http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
@@ -8,8 +10,9 @@ import { toResponse } from "../http/response.ts";
 import { isWebResponse, readResponse } from "../http/web-response.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
-import { claimKey, type WriteId, writeIdOf } from "../once/claim-key.ts";
+import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
+import type { OnceBy } from "../once/once-by.ts";
 import type { OnceClaim, RunOutcome } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { checkOutput } from "./check-output.ts";
@@ -31,9 +34,9 @@ export interface RequestedWrite {
 
 /** Runs a write and makes a response of what it returns; one that was done before gives its answer again. */
 export async function runWrite(scope: RequestScope, adapters: Adapters, write: RequestedWrite): Promise<HttpResponse> {
-  const { runtime, requestId } = scope;
-  const { declaration, request, input, view, head } = write;
-  const { environment } = runtime;
+  const { requestId } = scope;
+  const { declaration, request, input, rawInput, view, head } = write;
+  const { environment } = scope.runtime;
   // Safe: a write's body is never a stream.
   const answerOf = (result: unknown) =>
     toResponse(result, { kind: "write", head, development: environment === "development" }) as WriteAnswer;
@@ -61,13 +64,11 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     }
     return made;
   };
-  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
   const isClaimable = declaration.isClaimable?.(input) ?? true;
-  const isSignedIn = scope.user.id !== undefined;
-  const id = isClaimable ? writeIdOf(request.headers, { requestId, once, isSignedIn }) : undefined;
+  const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
     logPrefix: "once",
-    claim: id === undefined ? undefined : await writeClaim(scope, id, { ...write, assertFits: request.assertFits }),
+    claim: isClaimable ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits }) : undefined,
     cause: causeOf(scope),
     request: view,
     handle: (ctx) => received(declaration.run(ctx, input)),
@@ -83,8 +84,8 @@ export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Ca
 }
 
 /** A write that is to happen once, as its handler and its host know it. */
-export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
-  readonly declaration: Pick<HandlerDeclaration, "name" | "replay" | "replayHeaders">;
+export interface WantedClaim extends Pick<HttpRequest, "headers" | "assertFits"> {
+  readonly declaration: Pick<HandlerDeclaration, "name" | "once" | "replay" | "replayHeaders">;
   readonly input: unknown;
   readonly rawInput?: RequestedWrite["rawInput"];
   /** Tells callers apart whom keelson does not know. */
@@ -92,15 +93,19 @@ export interface WantedClaim extends Pick<HttpRequest, "assertFits"> {
 }
 
 /**
- * Who asks for what, by which ID. With `Idempotency-Key` the same key for another request is an error, with
+ * Who asks for what, by which ID; `undefined` where nothing says that a repeat is one. With `Idempotency-Key` the same key for another request is an error, with
  * `X-Request-ID`, mostly a correlation ID, another request is another write. A caller who is not signed in never gets the
  * answer of another by its key alone.
  */
-export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wanted: WantedClaim): Promise<OnceClaim> {
-  const { declaration, input, rawInput, assertFits, anonymousAs = "" } = wanted;
-  const { runtime, user, deadlineMs } = scope;
-  const fingerprint = fingerprintOf(declaration.name, input, rawInput);
+export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Promise<OnceClaim | undefined> {
+  const { declaration, headers, input, rawInput, assertFits, anonymousAs = "" } = wanted;
+  const { runtime, requestId, user, deadlineMs } = scope;
   const isKnown = user.id !== undefined;
+  const once = declaration.once ?? runtime.server.options.once?.key ?? "either";
+  const given = writeIdOf(headers, { requestId, once, isSignedIn: isKnown });
+  if (given === undefined) return undefined;
+  const { by, id } = given;
+  const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
   const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);
@@ -118,8 +123,51 @@ export async function writeClaim(scope: RequestScope, { by, id }: WriteId, wante
     replayedHeaders: declaration.replayHeaders ?? [],
     cipher,
     deadlineMs,
-    assertFits: (answer) => assertFits?.(answer),
+    assertFits,
   };
+}
+
+/** The ID that a write is claimed by. */
+export interface WriteId {
+  /** Which header it came in; each has a namespace of its own. */
+  readonly by: "idempotency-key" | "x-request-id";
+  readonly id: string;
+}
+
+/** Visible ASCII without what separates in a structured field; several joined by `, ` are none. */
+const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
+/** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
+const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})"$/;
+
+/**
+ * The ID that counts (specification 6.6): `Idempotency-Key` before `X-Request-ID`; `undefined` where
+ * the client sent none. A request ID that was replaced in the log still counts, by its hash.
+ *
+ * @param isSignedIn - a request ID without a signed-in caller claims nothing.
+ * @throws FrameworkError `malformed_request` for an `Idempotency-Key` that is none.
+ */
+export function writeIdOf(
+  headers: Readonly<Record<string, string>>,
+  { requestId, once, isSignedIn }: { readonly requestId: string; readonly once: OnceBy; readonly isSignedIn: boolean },
+): WriteId | undefined {
+  if (once === false) return undefined;
+  const key = headers["idempotency-key"];
+  if (key !== undefined) return { by: "idempotency-key", id: parseKey(key) };
+  const given = headers["x-request-id"];
+  if (given === undefined || once === "idempotency-key" || !isSignedIn) return undefined;
+  const id = given === requestId ? given : `sha256:${hash("sha256", given, "base64url")}`;
+  return { by: "x-request-id", id };
+}
+
+function parseKey(header: string): string {
+  const text = header.trim();
+  const [, inner] = quoted.exec(text) ?? [];
+  if (inner !== undefined) return inner.replaceAll(/\\(["\\])/g, "$1");
+  if (bare.test(text)) return text;
+  throw new FrameworkError(
+    "malformed_request",
+    "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, plain or as a quoted string",
+  );
 }
 
 /** The response of a write that came to its end; one of before says so. */

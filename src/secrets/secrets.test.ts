@@ -179,10 +179,12 @@ test("a ring that cannot be read stays as it was for messages, says that it is s
 
 test("a ring that cannot change, or is not there, is as it is for messages", async () => {
   const fixed = createSecrets({ clock: { now: () => 1_000_000 } });
+  expect(fixed.mayHaveRing()).toBe(false);
   fixed.begin(k1, 0);
+  expect(fixed.mayHaveRing()).toBe(true);
   expect(await fixed.recent("k2")).toEqual({ ring: k1, isStale: false });
   const { secrets, seen } = over(undefined);
   seen.nowMs += 5 * minute;
   expect(await secrets.recent("k2")).toEqual({ ring: undefined, isStale: false });
-  expect(seen.reads).toBe(0);
+  expect([seen.reads, secrets.mayHaveRing()]).toEqual([0, true]);
 });

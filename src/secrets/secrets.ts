@@ -32,6 +32,8 @@ export interface Secrets {
    * the key `name`, at most every 10 s. Waits 2 s at most, and never fails: a ring that cannot be read stays as it was.
    */
   recent(name?: string): Promise<RecentRing>;
+  /** Whether there is a ring, or may be one by the time that it is read again. */
+  mayHaveRing(): boolean;
 }
 
 /** The ring as it is known. */
@@ -152,6 +154,7 @@ export function createSecrets({ load, clock, onFailure }: SecretsOptions): Secre
       }
       return { ring, isStale: failure !== undefined || loading !== undefined };
     },
+    mayHaveRing: () => ring !== undefined || load !== undefined,
   };
 }
 

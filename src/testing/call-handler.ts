@@ -6,7 +6,7 @@ import { allows, describeRule, needsIdentity } from "../identity/access.ts";
 import { receiveResult } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { identify, nameHandler, runInScope } from "../run/scope.ts";
+import { runInScope } from "../run/scope.ts";
 import { runWrite } from "../run/write.ts";
 import { type Caller, userOf } from "./caller.ts";
 
@@ -28,8 +28,8 @@ export function callHandler(
   const headers = headersOf(requestId);
   return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const user = userOf(as);
-    nameHandler(scope, name);
-    identify(scope, user);
+    scope.handler = name;
+    scope.user = user;
     const { access } = declaration;
     if (access !== undefined && !allows(access, user)) {
       if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");

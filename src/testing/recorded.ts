@@ -3,6 +3,7 @@ import { deliveryJob } from "../events/delivery.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import { type JobMessage, readJob } from "../events/job-message.ts";
 import type { Clock } from "../process/clock.ts";
+import { lazy } from "../process/lazy.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { CallWatch } from "./faults.ts";
@@ -34,11 +35,13 @@ interface Recording {
 }
 
 /** The messaging of a process: its calls are watched, carry the test's clock, and what they have put is recorded. */
-export function recordMessaging(open: Adapters["messaging"], { recorded, watch, clock, life }: Recording): Adapters["messaging"] {
-  let opened: Promise<Messaging> | undefined;
+export function recordMessaging(
+  given: Adapters["messaging"],
+  { recorded, watch, clock, life }: Recording,
+): Adapters["messaging"] {
   const messageIds = new Set<string>();
-  const wrap = async (): Promise<Messaging> => {
-    const messaging = await open();
+  return lazy(async (): Promise<Messaging> => {
+    const messaging = await given.open();
     for (const client of messaging.clients) {
       watch(client, life);
       sendClock(client, clock);
@@ -69,11 +72,7 @@ export function recordMessaging(open: Adapters["messaging"], { recorded, watch, 
         },
       },
     };
-  };
-  return () => {
-    opened ??= wrap();
-    return opened;
-  };
+  });
 }
 
 /** Tells the embedded stack how far the test's clock is ahead. */

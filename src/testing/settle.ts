@@ -33,7 +33,7 @@ export async function settle(
 ): Promise<void> {
   const { registry } = runtime.server;
   if (!usesMessages(registry)) return;
-  const { events, jobs } = await adapters.messaging();
+  const { events, jobs } = await adapters.messaging.open();
   const deadLettered: string[] = [];
   const stuck = new Map<string, string>();
   let refused = 0;

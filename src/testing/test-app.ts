@@ -6,7 +6,7 @@ import { configTable } from "../declare/table.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import { signToken } from "../identity/token.ts";
-import { identify, nameHandler, runInScope } from "../run/scope.ts";
+import { runInScope } from "../run/scope.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import { callHandler, headersOf } from "./call-handler.ts";
 import { type Caller, tokenOf, userOf } from "./caller.ts";
@@ -177,8 +177,8 @@ async function startOn(stack: TestStack, server: Server, maxSteps?: number): Pro
     ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
       const { runtime, adapters } = await running();
       return runInScope(runtime, { headers: headersOf(requestId), signal: undefined }, async (scope) => {
-        nameHandler(scope, handler);
-        identify(scope, userOf(caller));
+        scope.handler = handler;
+        scope.user = userOf(caller);
         return testContext(scope, adapters);
       });
     },

@@ -21,14 +21,14 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
       committedAnswer: () => answer,
     });
   };
-  const effects: ContextParts["effects"] = {
+  const effects: ReturnType<NonNullable<ContextParts["effects"]>> = {
     // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload) => runAlone((ctx) => ctx.enqueue(name as never, payload as never)),
     deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
   };
   return createContext(scope, adapters, {
-    effects,
+    effects: () => effects,
     commit: (items) => runAlone((ctx) => ctx.commit(items, undefined)),
   });
 }

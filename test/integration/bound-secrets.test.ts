@@ -6,7 +6,7 @@ import { type Caller, startTestApp, type TestApp } from "keelson/testing";
 import { afterEach, expect, test } from "vitest";
 import { openAwsAdapters } from "../../src/aws/adapters.ts";
 import { createContext } from "../../src/run/context.ts";
-import { identify, nameHandler, runInScope } from "../../src/run/scope.ts";
+import { runInScope } from "../../src/run/scope.ts";
 import { newRingKey } from "../../src/secrets/key-ring.ts";
 import { createRuntime } from "../../src/server/create-runtime.ts";
 
@@ -66,8 +66,8 @@ function startPlain(): Process {
   return {
     ctx: async ({ id, tenantId, roles = [] }) =>
       runInScope(runtime, { headers: { "x-request-id": "r" }, signal: undefined }, async (scope) => {
-        nameHandler(scope, "h");
-        identify(scope, { id, tenantId, roles: [...roles] });
+        scope.handler = "h";
+        scope.user = { id, tenantId, roles: [...roles] };
         return createContext(scope, await runtime.adapters(), {});
       }),
   };

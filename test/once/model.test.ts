@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Logger } from "../../src/log/logger.ts";
 import type { WriteAnswer } from "../../src/once/answer.ts";
-import { claimKey } from "../../src/once/claim-key.ts";
+import { claimKey } from "../../src/once/claim.ts";
 import { createOnce } from "../../src/once/once.ts";
 import type { OnceClaim, RunParts } from "../../src/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";

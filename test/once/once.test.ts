@@ -3,8 +3,7 @@ import { CommitConditionError } from "../../src/errors/commit-condition-error.ts
 import { FrameworkError } from "../../src/errors/errors.ts";
 import type { Logger } from "../../src/log/logger.ts";
 import type { WriteAnswer } from "../../src/once/answer.ts";
-import { type ClaimRecord, completedClaim, takenClaim } from "../../src/once/claim.ts";
-import { claimKey, keyText } from "../../src/once/claim-key.ts";
+import { type ClaimRecord, claimKey, completedClaim, keyText, takenClaim } from "../../src/once/claim.ts";
 import { createOnce } from "../../src/once/once.ts";
 import type { OnceClaim, RunOutcome, RunParts } from "../../src/once/once-run.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";

@@ -1,6 +1,4 @@
-import type { ClaimRecord } from "../../src/once/claim.ts";
-import { judge, skewMs } from "../../src/once/claim.ts";
-import { keyText } from "../../src/once/claim-key.ts";
+import { type ClaimRecord, judge, keyText, skewMs } from "../../src/once/claim.ts";
 import type { CancellationReason, ClaimStore, TransactionItem } from "../../src/once/claim-store.ts";
 import type { ClaimSchedule } from "../../src/once/claims.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { writeIdOf } from "./claim-key.ts";
-import { isOnceBy, type OnceBy } from "./once-by.ts";
+import { isOnceBy, type OnceBy } from "../once/once-by.ts";
+import { writeIdOf } from "./write.ts";
 
 const idOf = (headers: Record<string, string>, { once = "either" as OnceBy, isSignedIn = true, requestId = "r1" } = {}) =>
   writeIdOf(headers, { requestId, once, isSignedIn });

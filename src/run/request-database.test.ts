@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import type { Database } from "../context/database.ts";
 import type { DatabaseRequest } from "../run/adapters.ts";
-import { requestDatabases } from "./request-database.ts";
+import { requestDatabases } from "./context.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { pk: "a" } });
 
