@@ -4,16 +4,18 @@ import { openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { median, type Result, result, rounded, spreadOf } from "./measure.ts";
 
-const warmUps = 20;
-const rounds = 100;
-const requests = 1_600;
+const runs = 10;
+const warmUps = 15;
+const rounds = 30;
+const requests = 800;
 const connections = 32;
 
 /**
  * CPU time of the server's process for one warm request over keep-alive connections, beside `node:http` that answers the
  * same, and writes the same line, without any of it: both to fd 1 before the call returns, which is /dev/null. Rounds are short
- * and alternate, so that what else the machine does meets both, and each round has a ratio of its own, whose quartiles are the
- * spread. Fastify, with a request ID, the same configuration read and a pino line, is printed for comparison.
+ * and alternate, so that what else the machine does meets both. What V8 makes of a server differs from process to process, so
+ * each is started ten times; each run has a ratio of its own, whose median counts and whose quartiles are the spread. Fastify,
+ * with a request ID, the same configuration read and a pino line, is printed for comparison.
  */
 export async function httpResults(env: Readonly<Record<string, string>>): Promise<Result[]> {
   return [
@@ -23,6 +25,22 @@ export async function httpResults(env: Readonly<Record<string, string>>): Promis
 }
 
 async function contest(id: string, kind: string, goal: string, env: Readonly<Record<string, string>>): Promise<Result> {
+  const taken: { ours: number[]; peer: number[]; fastify: number[] } = { ours: [], peer: [], fastify: [] };
+  for (let run = 0; run < runs; run++) {
+    const [ours = 0, peer = 0, fastify = 0] = await runOf(kind, env);
+    taken.ours.push(ours);
+    taken.peer.push(peer);
+    taken.fastify.push(fastify);
+  }
+  const [ours, peer, fastify] = [median(taken.ours), median(taken.peer), median(taken.fastify)];
+  console.log(`${id}: Fastify ${rounded(fastify, 2)} us, ${rounded(fastify / peer, 3)} of node:http`);
+  const ratios = taken.ours.map((time, run) => time / (taken.peer[run] ?? Number.NaN));
+  const facts = result({ id, goal, ours: rounded(ours, 2), peer: rounded(peer, 2), unit: "us", spread: spreadOf(ratios) });
+  return { ...facts, ratio: rounded(median(ratios), 3) };
+}
+
+/** The medians of a run of keelson, `node:http` and Fastify, in microseconds of CPU time a request. */
+async function runOf(kind: string, env: Readonly<Record<string, string>>): Promise<number[]> {
   const servers = await Promise.all(["ours", "bare", "fastify"].map((name) => startHttp(name, kind, env)));
   const sides = servers.map((server) => ({ server, load: openLoad(server.port, kind), taken: [] as number[] }));
   try {
@@ -35,10 +53,7 @@ async function contest(id: string, kind: string, goal: string, env: Readonly<Rec
         taken.push(((await server.cpu()) - before) / requests);
       }
     }
-    const times = sides.map(({ taken }) => taken);
-    const [ours = 0, peer = 0, fastify = 0] = times.map((taken) => rounded(median(taken), 2));
-    console.log(`${id}: Fastify ${fastify} us, ${rounded(fastify / peer, 3)} of node:http`);
-    return result({ id, goal, ours, peer, unit: "us", spread: spreadOf(times[0] ?? [], times[1] ?? []) });
+    return sides.map(({ taken }) => median(taken));
   } finally {
     for (const { load } of sides) load.close();
     for (const { child } of servers) child.disconnect();

@@ -7,7 +7,7 @@ export interface Result {
   readonly unit: "ns" | "us" | "ms" | "calls" | "requests" | "bytes";
   /** `ours / peer`; `ours` where the peer's is 0. */
   readonly ratio: number;
-  /** The lower and the upper quartile of the ratios of single rounds, where these are taken in pairs. */
+  /** The lower and the upper quartile of the ratios of single runs, where these are processes of their own. */
   readonly spread?: readonly [number, number];
   readonly goal: string;
 }
@@ -48,10 +48,10 @@ export function result(facts: Omit<Result, "ratio">): Result {
   return { id, ours, peer, unit, ratio, ...(spread === undefined ? {} : { spread }), goal };
 }
 
-/** The quartiles of the ratios of two sides, round by round. */
-export function spreadOf(ours: readonly number[], peer: readonly number[]): readonly [number, number] {
-  const ratios = ours.map((taken, round) => taken / (peer[round] ?? Number.NaN)).sort((a, b) => a - b);
-  const at = (share: number) => rounded(ratios[Math.floor((ratios.length - 1) * share)] ?? Number.NaN, 3);
+/** The lower and the upper quartile. */
+export function spreadOf(ratios: readonly number[]): readonly [number, number] {
+  const sorted = [...ratios].sort((a, b) => a - b);
+  const at = (share: number) => rounded(sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN, 3);
   return [at(0.25), at(0.75)];
 }
 

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from "node:http";
-import { emptyHeaders, type HeaderMap } from "../http/headers.ts";
+import type { HeaderMap } from "../http/headers.ts";
 
-/** The headers of a message; its repeated ones Node has joined, `set-cookie` alone it has as a list. */
-export function headersOf({ headers: received }: IncomingMessage): HeaderMap {
-  const headers = Object.assign(emptyHeaders(), received) as HeaderMap; // safe: the list is replaced below
-  if (received["set-cookie"] !== undefined) headers["set-cookie"] = received["set-cookie"].join(", ");
-  return headers;
+/** The headers of a message, which are its own: copying them took longer than reading them. Repeated ones Node has joined, `set-cookie` alone it has as a list. */
+export function headersOf({ headers }: IncomingMessage): HeaderMap {
+  const { "set-cookie": list } = headers;
+  return (list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }) as HeaderMap; // safe: all others are texts
 }
 
 /** Splits a request target; an absolute one (`GET http://host/path`) is as good as its path. */

@@ -9,7 +9,7 @@ import {
 import type { Duplex } from "node:stream";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
-import { emptyHeaders, refusalOfHeaders } from "../http/headers.ts";
+import { emptyHeaders } from "../http/headers.ts";
 import { bufferLimit } from "../http/limits.ts";
 import { fail, finish, recognize } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -162,7 +162,7 @@ function takeOver(
   const headers = headersOf(message);
   void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const isLate = runtime.lifecycle.draining.aborted;
-    const refusal = isLate ? refusals.shuttingDown() : (missingHost(message) ?? refusalOfHeaders(headers));
+    const refusal = isLate ? refusals.shuttingDown() : (missingHost(message) ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined) return turnAway(scope, connections, socket, headers, refusal);
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
     const draining = new AbortController();

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import { refusalOfHeaders } from "./headers.ts";
+import { createHeaderCheck } from "./headers.ts";
+
+const refusalOfHeaders = createHeaderCheck();
 
 test.each([
   "example.com",
@@ -97,4 +99,21 @@ test("a header of 16 KB that begins quotes without end is judged at once", () =>
   for (const text of ['"\\', '"', "a=", "a, "]) refusalOfHeaders({ authorization: `Digest ${text.repeat(8_000)},` });
   for (const text of ["a.", "%4", "[:", "1:"]) refusalOfHeaders({ host: text.repeat(8_000) });
   expect(performance.now() - begun).toBeLessThan(200);
+});
+
+test("a host is refused after one that was valid, and the valid one is taken again", () => {
+  const check = createHeaderCheck();
+  expect(check({ host: "example.com" })).toBeUndefined();
+  for (const host of ["example.com, other.example", "example.com/", ""]) {
+    expect(check({ host })).toMatchObject({ code: "malformed_request" });
+    expect(check({ host })).toMatchObject({ code: "malformed_request" });
+  }
+  expect(check({ host: "example.com" })).toBeUndefined();
+});
+
+test("credentials are checked whether the host was seen before or not", () => {
+  const check = createHeaderCheck();
+  for (const host of ["example.com", "example.com"]) {
+    expect(check({ host, authorization: "Bearer a, Bearer b" })).toMatchObject({ code: "malformed_request" });
+  }
 });

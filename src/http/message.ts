@@ -12,7 +12,7 @@ export interface HttpRequest {
   readonly path: string;
   /** The query as received, without `?`; `""` where there is none. */
   readonly query: string;
-  /** Names in lower case, none inherited, repeated ones joined as RFC 9110 says. */
+  /** Names in lower case, repeated ones joined as RFC 9110 says. */
   readonly headers: Readonly<Record<string, string>>;
   /** The address of the peer, where the host knows it. */
   readonly ip: string | undefined;

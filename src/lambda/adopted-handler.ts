@@ -1,4 +1,3 @@
-import { refusalOfHeaders } from "../http/headers.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";
@@ -75,7 +74,7 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
   const { shape, event } = facts;
   const { claim: described } = middy;
   const request = shape.request(event, facts.headers, scope);
-  const refusal = refusalOfHeaders(request.headers);
+  const refusal = runtime.refusalOfHeaders(request.headers);
   if (refusal !== undefined) {
     await recognize(scope, request);
     throw refusal;

@@ -11,7 +11,7 @@ export interface HttpCodec<Event, Result> {
   maxCookies(event: Event): number;
   matches(event: Event): boolean;
   method(event: Event): string;
-  /** The event's headers, prototype-free, names in lower case. */
+  /** A copy of the event's headers, names in lower case. */
   headers(event: Event): Record<string, string>;
   /** @param headers - what `headers` makes of the event */
   request(event: Event, headers: Readonly<Record<string, string>>, scope: EventScope): HttpRequest;

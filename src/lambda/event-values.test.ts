@@ -111,3 +111,48 @@ for (const [name, value] of [
 test.each(twice)("a second %s is refused under the request's own ID: %s", async (_name, _trigger, event) => {
   expect(await invoke(event)).toMatchObject({ error: "malformed_request", requestId: "r1" });
 });
+
+test("headers of an event are a copy, with names in lower case, whatever case they came in and however many there are", async () => {
+  const api = (headers: object) => ({
+    version: "2.0",
+    rawPath: "/request",
+    headers,
+    requestContext: { http: { method: "GET" }, domainName: "x.execute-api.eu-west-1.amazonaws.com" },
+  });
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, index) => [`X-Many-${index}`, `${index}`]));
+  const inLowerCase = Object.fromEntries(Object.entries(many).map(([name, value]) => [name.toLowerCase(), value]));
+
+  for (const event of [api, (headers: object) => ({ ...rest, headers }), (headers: object) => ({ ...balancer, headers })]) {
+    for (const headers of [many, inLowerCase, { ...inLowerCase, [`X-${"long".repeat(20)}`]: "1" }]) {
+      const expected = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+      expect((await invoke(event(headers))).headers).toEqual(expected);
+    }
+    const odd = JSON.parse('{"__proto__":"a","constructor":"b","x-list":["c"],"x-none":null}');
+    const { headers } = await invoke(event(odd));
+    expect(Object.entries(headers).toSorted()).toEqual([
+      ["__proto__", "a"],
+      ["constructor", "b"],
+    ]);
+  }
+});
+
+test("a list of values is a header whatever its name is", async () => {
+  const multiValueHeaders = JSON.parse('{"__proto__":["a","b"],"x-c":["c"]}');
+  const { headers } = await invoke({ ...rest, headers: { "x-a": "1" }, multiValueHeaders });
+  expect(Object.entries(headers).toSorted()).toEqual([
+    ["__proto__", "a, b"],
+    ["x-a", "1"],
+    ["x-c", "c"],
+  ]);
+});
+
+test("a middleware that changes the event's headers changes nothing of the request's ID", async () => {
+  const event = { ...rest, headers: { "x-request-id": "mine", host: "x" } };
+  const before = ({ event: { headers } }: { event: { headers: Record<string, string> } }) => {
+    headers["x-request-id"] = "theirs";
+  };
+  const answer = (await build().use({ before: before as never })(event as never, {} as never)) as {
+    headers: Record<string, string>;
+  };
+  expect(answer.headers["x-request-id"]).toBe("mine");
+});

@@ -1,4 +1,4 @@
-import { addHeader, emptyHeaders, type HeaderMap } from "../http/headers.ts";
+import { addHeader, copyHeaders, emptyHeaders, type HeaderMap } from "../http/headers.ts";
 import { jsonValue } from "./json-value.ts";
 
 /** Headers of an event or a result: one value a name, or several. */
@@ -7,17 +7,11 @@ type Multiple = Readonly<Record<string, unknown>> | null | undefined;
 
 /**
  * Reads the headers of an event that may have them twice, as single values and as lists:
- * prototype-free, names in lower case, repeated ones joined as RFC 9110 says. A list wins, unless it is empty.
+ * names in lower case, repeated ones joined as RFC 9110 says. A list wins, unless it is empty.
  */
 export function eventHeaders(single: Single, multiple: Multiple): HeaderMap {
-  const headers = emptyHeaders();
-  const given = single ?? {};
-  // Not by `Object.entries`: a `for` that goes by the object itself knows where each value is.
-  for (const name in given) {
-    const value = given[name];
-    if (typeof value === "string") headers[name.toLowerCase()] = value;
-  }
-  return multiple === undefined || multiple === null ? headers : Object.assign(headers, joinedLists(multiple));
+  const headers = copyHeaders(single ?? {});
+  return multiple === undefined || multiple === null ? headers : { ...headers, ...joinedLists(multiple) };
 }
 
 function joinedLists(lists: Readonly<Record<string, unknown>>): HeaderMap {

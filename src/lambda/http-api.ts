@@ -1,5 +1,5 @@
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2 } from "aws-lambda";
-import { emptyHeaders } from "../http/headers.ts";
+import { copyHeaders } from "../http/headers.ts";
 import type { GatewayClaims } from "../identity/claims.ts";
 import { bodyReader, claimsBy, encodedPath, type HttpCodec, isNoRequest, isPlainPath, textOf, withoutStage } from "./codec.ts";
 
@@ -38,13 +38,7 @@ export const httpApi: HttpCodec<HttpApiEvent, HttpApiResult> = {
 };
 
 function headersOf(event: HttpApiEvent): Record<string, string> {
-  const headers = emptyHeaders();
-  const given = event.headers ?? {};
-  // Not by `Object.keys`: a `for` that goes by the object itself knows where each value is.
-  for (const name in given) {
-    const value = given[name];
-    if (typeof value === "string") headers[name.toLowerCase()] = value;
-  }
+  const headers = copyHeaders(event.headers ?? {});
   if (Array.isArray(event.cookies) && event.cookies.length > 0) headers["cookie"] = event.cookies.join("; ");
   return headers;
 }

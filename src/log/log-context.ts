@@ -13,6 +13,8 @@ export interface RecordRules {
   readonly isTaken?: (name: string) => boolean;
   /** A name with the quotes around it, `:` and the quote of a text after it; `undefined` where a plain text may not follow. */
   readonly plainMember: (name: string) => PlainMember | undefined;
+  /** The messages that were written before, with their names: they come again and again. */
+  readonly messages: Map<string, string>;
 }
 
 /** A name whose texts are written as they are, and the last of them: handlers and tenants come again and again. */
@@ -33,7 +35,7 @@ export function createRecordRules(redaction: Redaction, reserved: ReadonlySet<st
     if (remembered.size < plainLimits.rememberedNames) remembered.set(name, member);
     return member;
   };
-  return { redaction, reserved, plainMember: (name) => remembered.get(name) ?? learn(name) };
+  return { redaction, reserved, plainMember: (name) => remembered.get(name) ?? learn(name), messages: new Map() };
 }
 
 /** How long a context may become. */

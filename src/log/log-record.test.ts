@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { contextLimits, createRecordRules, LogContext } from "./log-context.ts";
 import { recordFields, recordLimits, recordText } from "./log-record.ts";
@@ -198,4 +199,55 @@ describe("recordFields", () => {
       n: "1",
     });
   });
+});
+
+describe("plain data", () => {
+  const reserved = new Set(["level", "msg", "time"]);
+  const context = (paths: readonly string[]) => {
+    const rules = createRecordRules(createRedaction(paths), reserved);
+    const context = new LogContext(rules).child({ requestId: "r1" });
+    return (data: unknown) => recordText("info", context, "m", data, '"time":"t"', rules);
+  };
+
+  it("is written as a walk writes it, whatever it is", () => {
+    const names = fc.oneof(
+      fc.constantFrom("id", "plan", "requestId", "msg", "token", "apiKey", "value", "Value", "name", "data_msg", "__proto__"),
+      fc.string(),
+    );
+    const values = fc.oneof(
+      fc.string({ maxLength: 300 }),
+      fc.constant("x".repeat(257)),
+      fc.double(),
+      fc.boolean(),
+      fc.constantFrom(null, undefined, "authorization", -0, 1n, new Date(0), [1], { a: 1 }),
+    );
+    fc.assert(
+      fc.property(fc.dictionary(names, values, { maxKeys: 20 }), (data) => {
+        expect(context([])(data)).toBe(context(["no.such.path"])(data));
+      }),
+    );
+  });
+
+  it("may have members that cannot be read", () => {
+    const data = {
+      id: "f1",
+      get broken() {
+        return raise();
+      },
+    };
+    expect(JSON.parse(context([])(data))).toMatchObject({ id: "f1", broken: "[unreadable]" });
+  });
+
+  it("is bounded and redacted with messages that were written before", () => {
+    const write = context([]);
+    for (const msg of [1, 2]) expect(write({ password: "p", id: "x".repeat(9_000), n: msg })).not.toContain("x".repeat(8_500));
+  });
+});
+
+it("a message is written alike the first time and later, also of those that are too long or too many to be remembered", () => {
+  for (const msg of ["file.read", 'a "quoted" one', "line\u2028end", "x".repeat(100)]) {
+    expect(line(msg)).toBe(line(msg));
+    expect(record(msg)).toMatchObject({ msg });
+  }
+  for (let i = 0; i < 500; i += 1) expect(record(`message ${i}`)).toMatchObject({ msg: `message ${i}` });
 });

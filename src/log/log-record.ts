@@ -1,8 +1,8 @@
 import type { Clock } from "../process/clock.ts";
-import { isError, jsonText, membersText, readMember, startWalk, type Walk } from "./json-text.ts";
+import { isError, jsonText, membersText, readMember, startWalk } from "./json-text.ts";
 import { type Fields, fieldsOf, type LogContext, noFields, type RecordRules } from "./log-context.ts";
 import type { LogLevel } from "./logger.ts";
-import { cut, quoted } from "./quoted-text.ts";
+import { cut, isHarmless, quoted } from "./quoted-text.ts";
 import { renaming } from "./record-names.ts";
 
 /** How long the parts of a line may become. With all of it used up a line stays under 256 KiB, what CloudWatch takes as one event. */
@@ -38,26 +38,33 @@ export function recordFields(context: LogContext, msg: unknown, data: unknown, r
 }
 
 function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
-  const walk = startWalk(rules.redaction, recordLimits.dataCharacters);
   const fields = fieldsOf(data, "data");
-  if (typeof msg === "string") return `${context.text}"msg":${msgText(msg)}${dataText(fields, walk, context, rules)}`;
+  if (typeof msg === "string") {
+    const start = context.text + (rules.messages.get(msg) ?? learnMessage(msg, rules));
+    return start + (plainText(fields, context, rules) ?? dataText(fields, recordLimits.dataCharacters, context, rules).text);
+  }
   // Plain JavaScript gives anything as the message; an error is data as well.
-  const said = spoken(msg, walk);
+  const said = spoken(msg, rules);
   const thrown = typeof msg === "object" && msg !== null && isError(msg) ? errorField(msg, fields) : noFields;
-  return `${context.text}"msg":${msgText(said)}${dataText(fields, walk, context, rules)}${dataText(thrown, walk, context, rules)}`;
+  const { text, left } = dataText(fields, recordLimits.dataCharacters, context, rules);
+  return `${context.text}"msg":${msgText(said)}${text}${dataText(thrown, left, context, rules).text}`;
+}
+
+function learnMessage(msg: string, { messages }: RecordRules): string {
+  const text = `"msg":${msgText(msg)}`;
+  if (messages.size < 200 && msg.length <= 64) messages.set(msg, text);
+  return text;
 }
 
 function msgText(msg: string): string {
   return quoted(cut(msg, recordLimits.msgLength));
 }
 
-function spoken(msg: unknown, walk: Walk): string {
+function spoken(msg: unknown, { redaction }: RecordRules): string {
   if (msg === undefined) return "";
   if (typeof msg !== "object" || msg === null) return String(msg);
   const message = isError(msg) ? readMember(msg, "message") : undefined;
-  return typeof message === "string"
-    ? message
-    : jsonText(msg, startWalk(walk.redaction, recordLimits.msgLength), walk.redaction.root);
+  return typeof message === "string" ? message : jsonText(msg, startWalk(redaction, recordLimits.msgLength), redaction.root);
 }
 
 /** As `msg`, which becomes `data_msg`, where the data has an `error` of its own. */
@@ -66,14 +73,46 @@ function errorField(error: Error, { names }: Fields): Fields {
   return { source: { [name]: error }, names: [name] };
 }
 
-/** Each field with a comma before it. */
-function dataText({ source, names }: Fields, walk: Walk, context: LogContext, rules: RecordRules): string {
-  if (names.length === 0) return "";
+/** Far within the limits. */
+const plainLimits = Object.freeze({ fields: 16, characters: 256 });
+
+/**
+ * What nearly all data is: a few short texts, numbers and booleans with nothing to bound, to escape, to redact or to rename; each
+ * with a comma before it. `undefined` where it is other data.
+ */
+function plainText({ source, names }: Fields, context: LogContext, rules: RecordRules): string | undefined {
+  if (names.length > plainLimits.fields || rules.redaction.root.length > 0) return undefined;
+  let text = "";
+  for (const name of names) {
+    const value = readMember(source, name);
+    if (value === undefined) continue;
+    const { json, secret } = rules.redaction.member(name);
+    if (secret || name === "value" || name === "Value" || isTaken(name, context, rules)) return undefined;
+    if (typeof value === "string") {
+      if (value.length > plainLimits.characters || !isHarmless(value)) return undefined;
+      text += `,${json}"${value}"`;
+    } else if (typeof value === "boolean" || Number.isFinite(value)) text += `,${json}${value}`;
+    else return undefined;
+  }
+  return text;
+}
+
+/** Each field with a comma before it, and how many characters are left after them. */
+function dataText(
+  { source, names }: Fields,
+  characters: number,
+  context: LogContext,
+  rules: RecordRules,
+): { readonly text: string; readonly left: number } {
+  const walk = startWalk(rules.redaction, characters);
   walk.within.push(source);
-  const isTaken = (name: string) => rules.reserved.has(name) || context.has(name) || rules.isTaken?.(name) === true;
-  const text = membersText(source, names, walk, walk.redaction.root, renaming("data", names, isTaken));
-  walk.within.pop();
-  return text === "" ? "" : `,${text}`;
+  const nameOf = renaming("data", names, (name) => isTaken(name, context, rules));
+  const text = membersText(source, names, walk, walk.redaction.root, nameOf);
+  return { text: text === "" ? "" : `,${text}`, left: walk.left };
+}
+
+function isTaken(name: string, context: LogContext, { reserved, isTaken }: RecordRules): boolean {
+  return reserved.has(name) || context.has(name) || isTaken?.(name) === true;
 }
 
 /** Names under which a record has its time. */

@@ -110,27 +110,26 @@ export function createClaims(options: ClaimsOptions): Claims {
   const parts = { store, clock, schedule, retentionMs };
   return {
     take: async (key, options) => {
-      const { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop, execution, heldMs, adopt } = options;
-      const newClaim = (nowMs: number) => takenClaim(owner, nowMs, { deadlineMs, fingerprint, execution, heldMs });
-      const taken = (hasWaited: boolean): Taken => {
-        const holding = { key, owner, fingerprint, deadlineMs, execution, isRenewed: heldMs === undefined };
-        return { kind: "taken", claim: new HeldClaim(parts, holding), hasWaited };
-      };
-      const isOther = (record: ClaimRecord | undefined) => comparesFingerprint && record?.fingerprint !== fingerprint;
+      const { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop, adopt } = options;
       const owner = options.owner ?? newOwner();
       const startMs = clock.now();
       const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
       let pauseMs = shortestPollMs;
       let hasWaited = false;
       for (let nowMs = startMs; ; nowMs = clock.now()) {
-        const attempt = () => store.take(key, newClaim(nowMs), nowMs);
-        // The first may have arrived all the same: then the second finds its owner, which is ours.
-        let record = await attempt().catch(attempt);
+        const claim = takenClaim(owner, nowMs, options);
+        let record: ClaimRecord | undefined;
+        try {
+          record = await store.take(key, claim, nowMs);
+        } catch {
+          // It may have arrived all the same: then this finds its owner, which is ours.
+          record = await store.take(key, claim, nowMs);
+        }
         let verdict = record === undefined ? "mine" : judge(record, owner, clock.now());
         while (verdict === "running" && record !== undefined) {
-          if (isOther(record)) return { kind: "other" };
+          if (comparesFingerprint && record.fingerprint !== fingerprint) return { kind: "other" };
           const duplicate = record as ClaimInProgress; // safe: nothing else is running
-          const adoption = adopt?.(duplicate, newClaim(clock.now()));
+          const adoption = adopt?.(duplicate, takenClaim(owner, clock.now(), options));
           if (adoption === undefined) {
             const leftMs = endMs - clock.now();
             if (leftMs <= 0 || stop.some(({ aborted }) => aborted))
@@ -138,13 +137,20 @@ export function createClaims(options: ClaimsOptions): Claims {
             hasWaited = true;
             await schedule.wait(Math.min(leftMs, pauseMs * (0.5 + schedule.random())), stop);
             pauseMs = Math.min(longestPollMs, pauseMs * 1.5);
-          } else if (await adoption) return taken(hasWaited);
+          } else if (await adoption) {
+            verdict = "mine";
+            break;
+          }
           record = await store.read(key);
           verdict = judge(record, owner, clock.now());
         }
-        if (verdict === "done" && isOther(record)) return { kind: "other" };
-        if (verdict === "done") return { kind: "done", record: record as CompletedClaim, hasWaited }; // safe: nothing else is done
-        if (verdict === "mine") return taken(hasWaited);
+        if (verdict === "mine") return { kind: "taken", claim: new HeldClaim(parts, key, owner, options), hasWaited };
+        if (verdict === "done") {
+          const done = record as CompletedClaim; // safe: nothing else is done
+          return comparesFingerprint && done.fingerprint !== fingerprint
+            ? { kind: "other" }
+            : { kind: "done", record: done, hasWaited };
+        }
       }
     },
   };
@@ -155,15 +161,6 @@ interface HoldingParts {
   readonly clock: Clock;
   readonly schedule: ClaimSchedule;
   readonly retentionMs: () => number;
-}
-
-interface Holding {
-  readonly key: ClaimKey;
-  readonly owner: string;
-  readonly fingerprint: string | undefined;
-  readonly deadlineMs: number | undefined;
-  readonly execution: string | undefined;
-  readonly isRenewed: boolean;
 }
 
 /** A class, since there is one for every claim: functions of its own would take most of its time (`write-cpu`). */
@@ -178,14 +175,14 @@ class HeldClaim implements Claim {
   #isLost = false;
   #isPaused = false;
 
-  constructor(parts: HoldingParts, { key, owner, fingerprint, deadlineMs, execution, isRenewed }: Holding) {
+  constructor(parts: HoldingParts, key: ClaimKey, owner: string, { fingerprint, deadlineMs, execution, heldMs }: TakeOptions) {
     this.key = key;
     this.owner = owner;
     this.fingerprint = fingerprint;
     this.#parts = parts;
     this.#deadlineMs = deadlineMs;
     this.#execution = execution;
-    this.#stopRenewing = isRenewed ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
+    this.#stopRenewing = heldMs === undefined ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
   }
 
   isLost(): boolean {
@@ -199,7 +196,12 @@ class HeldClaim implements Claim {
   async complete(result: StoredResult | undefined): Promise<boolean> {
     this.abandon();
     // If only the response was lost, the record is complete: the second attempt finds its own owner there.
-    const isOurs = await this.#complete(result).catch(() => this.#complete(result));
+    let isOurs: boolean;
+    try {
+      isOurs = await this.#complete(result);
+    } catch {
+      isOurs = await this.#complete(result);
+    }
     if (!isOurs) this.lose();
     return isOurs;
   }

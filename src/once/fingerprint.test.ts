@@ -28,6 +28,15 @@ test("the order of members does not count, that of a list does", () => {
   expect(of(-0)).toBe(of(0));
 });
 
+test.each([1, 2, 3, 16, 17, 40])("the order of %i members does not count, nor does a locale", (count) => {
+  const names = ["B", "a", "é", "Z", "10", "9", "\u{1f600}", "\uffff"];
+  const entries = Array.from({ length: count }, (_, index) => [`${names[index % names.length]}${index}`, index] as const);
+  const text = JSON.stringify(Object.fromEntries([...entries].sort(([a], [b]) => (a < b ? -1 : 1))));
+  for (const order of [entries, entries.toReversed(), entries.toSorted(([a], [b]) => a.localeCompare(b))]) {
+    expect(fingerprintOf("r", Object.fromEntries(order))).toBe(fingerprintOf("r", JSON.parse(text)));
+  }
+});
+
 test("values of another kind, or of another handler, have another fingerprint", () => {
   const values = [
     null,

@@ -81,7 +81,7 @@ function writeMembers(to: Written, value: object, depth: number): void {
   const isHiding = Object.getOwnPropertyNames(value).length > names.length || Object.getOwnPropertySymbols(value).length > 0;
   if (isHiding) throw new OpaqueValue();
   // By code unit, and never by locale: a fingerprint is compared across machines.
-  if (names.length > 1) names.sort();
+  if (names.length > 1) sort(names);
   let separator = "{";
   for (const name of names) {
     const part: unknown = (value as Readonly<Record<string, unknown>>)[name]; // safe: any name of an object may be read
@@ -91,6 +91,22 @@ function writeMembers(to: Written, value: object, depth: number): void {
     write(to, part, depth + 1);
   }
   to.text += separator === "{" ? "{}" : "}";
+}
+
+/** Longer lists are left to `sort`, which copies what it sorts: for the few members of most objects that takes longer than sorting. */
+const fewNames = 16;
+
+function sort(names: string[]): void {
+  if (names.length > fewNames) {
+    names.sort();
+    return;
+  }
+  for (let end = 1; end < names.length; end += 1) {
+    const name = names[end] as string; // safe, here and below: the index is of the list
+    let at = end;
+    for (; at > 0 && (names[at - 1] as string) > name; at -= 1) names[at] = names[at - 1] as string;
+    names[at] = name;
+  }
 }
 
 const isIndex = /^(0|[1-9]\d*)$/;

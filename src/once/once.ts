@@ -75,22 +75,65 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
         log.debug("once.shared");
         return { kind: "replayed", answer: joined };
       }
-      const shared = createSharedRun(claim, run.signal, (signal) => runOnce(parts, { ...run, signal, text: key }));
+      const shared = new SharedRun(claim);
       running.set(key, shared);
+      const leave = shared.enter(run.signal);
       try {
-        return await shared.outcome;
+        return await shared.begin(runOnce(parts, { ...run, signal: shared.signal, text: key }));
       } finally {
+        shared.end();
+        leave();
         running.delete(key);
       }
     },
   };
 }
 
-/** A run that several callers in one process share. */
-interface SharedRun<Result = unknown> {
+/** A run that several callers in one process share. Its signal aborts when the last of them has gone. */
+class SharedRun {
   readonly fingerprint: string | undefined;
-  /** For the caller who began it. */
-  readonly outcome: Promise<RunOutcome<Result>>;
+  readonly #replayedHeaders: readonly string[];
+  readonly #controller = new AbortController();
+  #outcome: Promise<unknown> | undefined = undefined;
+  #waiting = 0;
+  #isOver = false;
+
+  constructor({ fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">) {
+    this.fingerprint = fingerprint;
+    this.#replayedHeaders = replayedHeaders;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Notes the outcome, for those who join. */
+  begin<Result>(outcome: Promise<RunOutcome<Result>>): Promise<RunOutcome<Result>> {
+    this.#outcome = outcome;
+    return outcome;
+  }
+
+  /** The outcome is there: who leaves now aborts nothing. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  /** Counts a caller in; the returned function counts it out. */
+  enter(caller: AbortSignal | undefined): () => void {
+    this.#waiting += 1;
+    let isIn = true;
+    const leave = () => {
+      if (!isIn) return;
+      isIn = false;
+      this.#waiting -= 1;
+      caller?.removeEventListener("abort", leave);
+      if (this.#waiting === 0 && !this.#isOver) this.#controller.abort(caller?.reason);
+    };
+    if (caller?.aborted) leave();
+    else caller?.addEventListener("abort", leave);
+    return leave;
+  }
+
   /**
    * Waits for the run as a duplicate. Each duplicate gets a response of its own.
    *
@@ -98,77 +141,41 @@ interface SharedRun<Result = unknown> {
    * `running` if it took too long, or the process drains.
    * @throws what the run throws, or the caller's reason if the caller has gone.
    */
-  join(
+  async join(
     caller: AbortSignal | undefined,
-    limits: { readonly waitMs: number; readonly draining: AbortSignal },
-  ): Promise<WriteAnswer | "retry" | "running">;
-}
-
-/** Begins a run whose signal aborts when its last caller has gone. */
-function createSharedRun<Result>(
-  { fingerprint, replayedHeaders }: Pick<OnceClaim, "fingerprint" | "replayedHeaders">,
-  leader: AbortSignal | undefined,
-  begin: (signal: AbortSignal) => Promise<RunOutcome<Result>>,
-): SharedRun<Result> {
-  const controller = new AbortController();
-  let waiting = 0;
-  let isOver = false;
-  /** Counts a caller in; the returned function counts it out. */
-  const enter = (caller: AbortSignal | undefined) => {
-    waiting += 1;
-    let isIn = true;
-    const leave = () => {
-      if (!isIn) return;
-      isIn = false;
-      waiting -= 1;
-      caller?.removeEventListener("abort", leave);
-      if (waiting === 0 && !isOver) controller.abort(caller?.reason);
-    };
-    if (caller?.aborted) leave();
-    else caller?.addEventListener("abort", leave);
-    return leave;
-  };
-  const leave = enter(leader);
-  const outcome = begin(controller.signal).finally(() => {
-    isOver = true;
-    leave();
-  });
-
-  return {
-    fingerprint,
-    outcome,
-    join: async (caller, { waitMs, draining }) => {
-      caller?.throwIfAborted();
-      // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
-      const isAbandoned = controller.signal.aborted;
-      const leaveDuplicate = enter(caller);
-      let end: (value: "running") => void = () => {};
-      const givenUp = new Promise<"running">((resolve) => {
-        end = resolve;
-      });
-      const stop = () => end("running");
-      const timer = setTimeout(stop, waitMs);
-      caller?.addEventListener("abort", stop);
-      draining.addEventListener("abort", stop);
-      try {
-        if (draining.aborted) return "running";
-        const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
-        const ended = await Promise.race([settled, givenUp]);
-        if (ended === "running") {
-          caller?.throwIfAborted();
-          return "running";
-        }
-        if (ended === "retry") return "retry";
-        const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
-        return answer.cookies.length > 0 ? "retry" : replayOf(answer, replayedHeaders);
-      } finally {
-        clearTimeout(timer);
-        caller?.removeEventListener("abort", stop);
-        draining.removeEventListener("abort", stop);
-        leaveDuplicate();
+    { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
+  ): Promise<WriteAnswer | "retry" | "running"> {
+    caller?.throwIfAborted();
+    const outcome = this.#outcome as Promise<RunOutcome<unknown>>; // safe: nobody can join before it has begun
+    // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
+    const isAbandoned = this.signal.aborted;
+    const leave = this.enter(caller);
+    let end: (value: "running") => void = () => {};
+    const givenUp = new Promise<"running">((resolve) => {
+      end = resolve;
+    });
+    const stop = () => end("running");
+    const timer = setTimeout(stop, waitMs);
+    caller?.addEventListener("abort", stop);
+    draining.addEventListener("abort", stop);
+    try {
+      if (draining.aborted) return "running";
+      const settled = isAbandoned ? outcome.then(abandoned, abandoned) : outcome;
+      const ended = await Promise.race([settled, givenUp]);
+      if (ended === "running") {
+        caller?.throwIfAborted();
+        return "running";
       }
-    },
-  };
+      if (ended === "retry") return "retry";
+      const { answer } = ended as { readonly answer: WriteAnswer }; // safe: a write that did not fail has one
+      return answer.cookies.length > 0 ? "retry" : replayOf(answer, this.#replayedHeaders);
+    } finally {
+      clearTimeout(timer);
+      caller?.removeEventListener("abort", stop);
+      draining.removeEventListener("abort", stop);
+      leave();
+    }
+  }
 }
 
 function abandoned(): "retry" {

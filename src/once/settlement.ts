@@ -101,18 +101,24 @@ const rows = table.map(([run, work, commit, claim, record, outcome, line]) => {
   const settlement: Settlement = { record, outcome, line: line === "" ? undefined : { level, message } };
   return { cells: [run, work, commit, claim].map((cell) => (cell === "*" ? undefined : cell.split("|"))), settlement };
 });
-/** The rows that were found before: each run looks twice, and few differ. */
-const found = new Map<string, Settlement>();
+/** The rows that were found before, by what they were found for: each run looks twice, and few differ. */
+const found: Partial<
+  Record<RunKind, Partial<Record<WorkEnd, Partial<Record<CommitEnd, Partial<Record<ClaimEnd, Settlement>>>>>>>
+> = {};
 
 /** Looks up how a run ends. */
 export function settlementOf(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
-  const facts = `${run} ${work} ${commit} ${claim}`;
-  const known = found.get(facts);
-  if (known !== undefined) return known;
+  return found[run]?.[work]?.[commit]?.[claim] ?? find(run, work, commit, claim);
+}
+
+function find(run: RunKind, work: WorkEnd, commit: CommitEnd, claim: ClaimEnd): Settlement {
   const values = [run, work, commit, claim];
   // Safe: for every claim there is a row that matches all the rest.
   const row = rows.find(({ cells }) => cells.every((cell, index) => cell?.includes(values[index] as string) ?? true));
   const { settlement } = row as (typeof rows)[number];
-  found.set(facts, settlement);
+  found[run] ??= {};
+  found[run][work] ??= {};
+  found[run][work][commit] ??= {};
+  found[run][work][commit][claim] = settlement;
   return settlement;
 }

@@ -3,7 +3,6 @@ import { describeError } from "../errors/describe.ts";
 import { AccessDeniedError, FrameworkError, isTypedError, NotFoundError } from "../errors/errors.ts";
 import { corsHeaders, preflight } from "../http/cors.ts";
 import { errorResponse } from "../http/error-response.ts";
-import { refusalOfHeaders } from "../http/headers.ts";
 import { bodyTooLarge, readInput, validateInput } from "../http/input.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
@@ -62,9 +61,9 @@ export async function answer<HostResponse>(
   routes: RouteTable<HandlerDeclaration>,
   shape: (response: HttpResponse) => HostResponse | Promise<HostResponse>,
 ): Promise<HostResponse> {
-  const refusal = request.refusal ?? refusalOfHeaders(request.headers);
-  if (refusal !== undefined) return refuse(scope, request, refusal);
   const { runtime } = scope;
+  const refusal = request.refusal ?? runtime.refusalOfHeaders(request.headers);
+  if (refusal !== undefined) return refuse(scope, request, refusal);
   const { basePath = "", cors } = runtime.server.options;
   const match = routes.match(request.method, request.path, basePath);
   switch (match.kind) {

@@ -5,6 +5,7 @@ import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
 import type { MessageGuard } from "../events/message-guard.ts";
+import type { HeaderCheck } from "../http/headers.ts";
 import type { RouteTable } from "../http/route-table.ts";
 import type { Authenticator } from "../identity/authenticator.ts";
 import type { ServerLogger } from "../log/server-logger.ts";
@@ -37,6 +38,8 @@ export interface Runtime {
   readonly authenticator: Authenticator;
   /** Whether anything can verify a token. */
   readonly verifiesTokens: boolean;
+  /** Says why a request is refused for its headers, whatever its route. */
+  readonly refusalOfHeaders: HeaderCheck;
   /** The largest request body, in bytes. */
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;

@@ -18,7 +18,7 @@ export interface RequestScope extends AmbientStore {
   runSignal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  /** As they were received: names in lower case, none inherited. Absent for a message. */
+  /** As they were received: names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
   /** Whether middlewares of the application stand between the host and the handler. */
   hasMiddlewares: boolean;
@@ -34,7 +34,7 @@ export interface RequestScope extends AmbientStore {
 
 /** What the scope of a request is opened with. */
 export interface ScopeFacts {
-  /** Names in lower case, none inherited. */
+  /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;

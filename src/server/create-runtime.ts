@@ -10,6 +10,7 @@ import { builtInChannels } from "../delivery/built-in-channels.ts";
 import { createDeliveryJob } from "../delivery/delivery-job.ts";
 import { BootError } from "../errors/boot.ts";
 import { describeError } from "../errors/describe.ts";
+import { createHeaderCheck } from "../http/headers.ts";
 import { bodyLimit } from "../http/limits.ts";
 import { createRouteTable } from "../http/route-table.ts";
 import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
@@ -111,6 +112,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), { bindVersion: keyRing?.bindVersion }),
     authenticator: createAuthenticator({ auth, clock }),
     verifiesTokens: auth !== undefined,
+    refusalOfHeaders: createHeaderCheck(),
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
