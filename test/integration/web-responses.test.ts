@@ -79,6 +79,15 @@ const pages = defineFeature("pages", (r) => {
     handler: async (ctx) =>
       ctx.commit([{ Put: { TableName: table.name, Item: { pk: ctx.requestId } } }], Response.json({ run: ++runs })),
   });
+  r.write("page.retry", {
+    route: "POST /refused",
+    ...everyone,
+    handler: async (ctx) => {
+      const response = Response.json({ run: ++runs });
+      const put = { TableName: table.name, Item: { pk: "refused" }, ConditionExpression: "attribute_exists(pk)" };
+      return ctx.commit([{ Put: put }], response).catch(() => response);
+    },
+  });
   r.write("page.pack", {
     route: "POST /packed",
     ...everyone,
@@ -236,6 +245,7 @@ describe("a Response that a write returns", () => {
   test.each([
     ["a text", "/pages", { status: 201, headers: { location: "/1", "x-kind": "new", "content-type": "application/json" } }],
     ["committed", "/committed", { status: 200, headers: { "content-type": "application/json" } }],
+    ["returned after its commit has failed", "/refused", { status: 200, headers: { "content-type": "application/json" } }],
     ["a stream of bytes", "/packed", { status: 200, headers: { "content-type": "application/octet-stream" } }],
   ])("is stored, and repeated byte for byte on either host: %s", async (_case, path, expected) => {
     const headers = { "idempotency-key": `repeated-${path.slice(1)}` };
