@@ -79,7 +79,9 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
       running.set(key, shared);
       const leave = shared.enter(run.signal);
       try {
-        return await shared.begin(runOnce(parts, { ...run, signal: shared.signal, text: key }));
+        const outcome = runOnce(parts, { ...run, signal: shared.signal, text: key });
+        shared.outcome = outcome;
+        return await outcome;
       } finally {
         shared.end();
         leave();
@@ -94,7 +96,8 @@ class SharedRun {
   readonly fingerprint: string | undefined;
   readonly #replayedHeaders: readonly string[];
   readonly #controller = new AbortController();
-  #outcome: Promise<unknown> | undefined = undefined;
+  /** For those who join; there as soon as it has begun. */
+  outcome: Promise<unknown> | undefined = undefined;
   #waiting = 0;
   #isOver = false;
 
@@ -105,12 +108,6 @@ class SharedRun {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
-  }
-
-  /** Notes the outcome, for those who join. */
-  begin<Result>(outcome: Promise<RunOutcome<Result>>): Promise<RunOutcome<Result>> {
-    this.#outcome = outcome;
-    return outcome;
   }
 
   /** The outcome is there: who leaves now aborts nothing. */
@@ -146,7 +143,7 @@ class SharedRun {
     { waitMs, draining }: { readonly waitMs: number; readonly draining: AbortSignal },
   ): Promise<WriteAnswer | "retry" | "running"> {
     caller?.throwIfAborted();
-    const outcome = this.#outcome as Promise<RunOutcome<unknown>>; // safe: nobody can join before it has begun
+    const outcome = this.outcome as Promise<RunOutcome<unknown>>; // safe: nobody can join before it has begun
     // Its callers are gone: its outcome is nobody's answer, but it holds the claim until it ends.
     const isAbandoned = this.signal.aborted;
     const leave = this.enter(caller);
