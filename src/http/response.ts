@@ -96,6 +96,19 @@ export function isWebStream(body: unknown): body is ReadableStream<Uint8Array> {
   return typeof body === "object" && body !== null && "getReader" in body && body instanceof ReadableStream;
 }
 
+/**
+ * Whether a result is a web `Response`, of Node or of a library that brings its own. It looks at members: the first look at the
+ * class loads all of `fetch`, and a cold start does without.
+ */
+export function isWebResponse(result: unknown): result is Response {
+  return (
+    typeof result === "object" &&
+    result !== null &&
+    "bodyUsed" in result &&
+    "getSetCookie" in Object((result as Response).headers)
+  );
+}
+
 /** Streams of Node's are no web streams: as JSON they would show their insides. */
 function isNodeStream(body: unknown): boolean {
   return typeof body === "object" && body !== null && "pipe" in body && typeof body.pipe === "function";

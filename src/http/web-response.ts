@@ -45,19 +45,6 @@ export class UnreadableResponse {
 }
 
 /**
- * Whether a result is a web `Response`, of Node or of a library that brings its own. It looks at members: the first look at the
- * class loads all of `fetch`, and a cold start does without.
- */
-export function isWebResponse(result: unknown): result is Response {
-  return (
-    typeof result === "object" &&
-    result !== null &&
-    "bodyUsed" in result &&
-    "getSetCookie" in Object((result as Response).headers)
-  );
-}
-
-/**
  * Reads a `Response` that a handler returned. A write's is read to its end; so is a query's whose body is there already,
  * while one that is still being made stays a stream. Never throws.
  */

@@ -1,6 +1,7 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { isReply } from "../http/reply.ts";
-import { isWebResponse, ReadResponse, readResponse, UnreadableResponse } from "../http/web-response.ts";
+import { isWebResponse } from "../http/response.ts";
+import { ReadResponse, readResponse, UnreadableResponse } from "../http/web-response.ts";
 import type { Environment } from "../process/environment.ts";
 
 /** What a handler returned: a `Response` is read, and what has an `output` schema is held against it as {@link checkOutput} does. */
