@@ -37,17 +37,15 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const { requestId } = scope;
   const { declaration, request, input, rawInput, view, head } = write;
   const { environment } = scope.runtime;
-  // Safe: a write's body is never a stream.
-  const answerOf = (result: unknown) =>
-    toResponse(result, { kind: "write", head, development: environment === "development" }) as WriteAnswer;
-  let read: { readonly response: Response; readonly result: ReturnType<typeof readResponse> } | undefined;
+  const shape = { kind: "write", head, development: environment === "development" } as const;
+  let seen: { readonly returned: unknown; readonly result: unknown } | undefined;
   /** What the handler returned, or committed: a body is read once, and a handler mostly returns what it has committed. */
   const received = async (returned: unknown) => {
-    let result = await returned;
-    if (isWebResponse(result)) {
-      if (read?.response !== result) read = { response: result, result: readResponse(result, "write") };
-      result = await read.result;
+    const given = await returned;
+    if (seen === undefined || seen.returned !== given) {
+      seen = { returned: given, result: isWebResponse(given) ? readResponse(given, "write") : given };
     }
+    const result = await seen.result;
     return declaration.output === undefined ? result : checkOutput(declaration, result, environment);
   };
   let made: WriteAnswer | undefined;
@@ -55,7 +53,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const doneAnswer = (result: unknown): WriteAnswer => {
     if (made !== undefined) return made;
     try {
-      made = answerOf(result);
+      made = toResponse(result, shape) as WriteAnswer; // Safe: a write's body is never a stream.
     } catch (error) {
       const facts = { requestId, environment, accept: request.headers["accept"], head };
       const { response, log } = errorResponse(error, facts);
@@ -73,7 +71,8 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     request: view,
     handle: (ctx) => received(declaration.run(ctx, input)),
     answerOf: doneAnswer,
-    committedAnswer: async (result) => answerOf(await received(result)),
+    // Safe: as above.
+    committedAnswer: async (result) => toResponse(await received(result), shape) as WriteAnswer,
   });
   return responseOf(ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended);
 }
