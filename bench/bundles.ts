@@ -39,9 +39,12 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
 
 /** Bundles our handler as `app.mjs`, as `npm run package` does. */
 export async function bundleOurs(outdir: string): Promise<void> {
-  const { bundleFunctions } = await import(new URL("../scripts/bundle.mjs", import.meta.url).href);
-  await bundleFunctions({ entry: { app: new URL("bundle-ours.ts", import.meta.url).pathname }, outdir });
+  const build = await rolldown({ input: { app: ours }, plugins: [rolldownPlugin()], logLevel: "warn" });
+  await build.write({ dir: outdir });
+  await build.close();
 }
+
+const ours = new URL("bundle-ours.ts", import.meta.url).pathname;
 
 /** Bundles the peer's as `app.mjs`, by esbuild's default for Node: the packages' CommonJS, which asks for a `require`. */
 export async function bundlePeer(outdir: string): Promise<void> {

@@ -5,6 +5,7 @@
 export const folders = [
   ".",
   "testing",
+  "bundle",
   "cli",
   "cli/doctor",
   "cli/init",
