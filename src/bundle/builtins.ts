@@ -21,7 +21,7 @@ export function builtinSource(path: string, kind: BuiltinKind): string {
 }
 
 function members(path: string): string {
-  const names = Object.keys(process.getBuiltinModule(path) ?? {}).filter((name) => name !== "default");
+  const names = Object.keys(Object(process.getBuiltinModule(path))).filter((name) => name !== "default");
   const exported = names.map((name, index) => {
     const text = JSON.stringify(name);
     return `const member${index} = /* @__PURE__ */ member(${text}); export { member${index} as ${text} };\n`;

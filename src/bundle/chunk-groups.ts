@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname, extname, join, resolve } from "node:path";
 import type { Metafile } from "esbuild";
-import { divide, reach } from "./chunks.ts";
+import { divide, type ModuleFacts, reach } from "./chunks.ts";
 
 /** A file of esbuild's first pass. */
 export interface ChunkFile {
@@ -21,8 +21,11 @@ export interface ChunkGroup {
    * What others import of a file, and what that is called in the one: as before where it is a module's own name, which
    * `import()` and Lambda ask for.
    */
-  readonly namesOf: (file: ChunkFile) => readonly (readonly [name: string, given: string])[];
+  readonly namesOf: (file: ChunkFile) => Names;
 }
+
+/** What things are called, and what that becomes. */
+export type Names = readonly (readonly [name: string, given: string])[];
 
 /** What is made of a bundle. */
 export interface Grouped {
@@ -50,16 +53,16 @@ export function groupChunks(outputs: Metafile["outputs"], folder: string, textOf
       const out = resolve(folder, dirname(path), basename(path).replace(mark, ""));
       const file: ChunkFile = { path: resolve(folder, path), out, exports, entryPoint };
       const isEntry = entryPoint !== undefined && !basename(path).startsWith(mark);
-      return [idOf(path), { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) }];
+      const facts: Facts = { file, isEntry, importedIds: idsOf(false), dynamicallyImportedIds: idsOf(true) };
+      return [idOf(path), facts];
     }),
   );
   const entries = [...facts].flatMap(([id, { isEntry }]) => (isEntry ? [id] : []));
-  const reached = reach(entries, (id) => {
-    const { importedIds = [], dynamicallyImportedIds = [] } = facts.get(id) ?? {};
-    return [...importedIds, ...dynamicallyImportedIds];
-  });
+  // Safe: files import only one another, as `idsOf` has it.
+  const factsOf = (id: string) => facts.get(id) as Facts;
+  const reached = reach(entries, (id) => [...factsOf(id).importedIds, ...factsOf(id).dynamicallyImportedIds]);
   const used = new Map([...facts].filter(([id]) => reached.has(id)));
-  const chunks = divide(used.keys(), (id) => used.get(id) ?? null);
+  const chunks = divide(used.keys(), factsOf);
   const files = [...used.values()].map(({ file }) => file);
   const named = Map.groupBy(used, ([id]) => chunks.start(id) ?? (chunks.isFirst(id) ? "first" : undefined));
   const groups = [...named].flatMap(([name, members]) => {
@@ -70,6 +73,10 @@ export function groupChunks(outputs: Metafile["outputs"], folder: string, textOf
     return [grouped(own, entry?.out ?? outOf(name, own), importedBy(others, textOf))];
   });
   return { files, groups };
+}
+
+interface Facts extends ModuleFacts {
+  readonly file: ChunkFile;
 }
 
 function grouped(files: readonly ChunkFile[], out: string, imported: ReadonlySet<string>): ChunkGroup {
@@ -85,7 +92,8 @@ function grouped(files: readonly ChunkFile[], out: string, imported: ReadonlySet
       return [file, file.exports.filter((name) => imported.has(`${file.path} ${name}`)).map((name) => [name, short()] as const)];
     }),
   );
-  return { out, files, namesOf: (file) => names.get(file) ?? [] };
+  // Safe: it is asked for these files alone.
+  return { out, files, namesOf: (file) => names.get(file) as Names };
 }
 
 /** The names that files import, after the path of what they import them from: as esbuild writes it, where it writes no short text. */
@@ -103,6 +111,6 @@ function importedBy(files: readonly ChunkFile[], textOf: (path: string) => strin
 function outOf(name: string, files: readonly ChunkFile[]): string {
   const names = files.map(({ out }) => basename(out)).sort();
   const hash = createHash("sha256").update(names.join("\n")).digest("hex").slice(0, 8).toUpperCase();
-  const [{ out } = { out: "" }] = files;
+  const { out } = files[0] as ChunkFile; // safe: a group has files
   return join(dirname(out), `${name}-${hash}${extname(out)}`);
 }

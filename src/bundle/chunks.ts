@@ -10,15 +10,15 @@ export interface ModuleFacts {
 /** Which file a module goes into. */
 export interface Chunks {
   /**
-   * The name of the file for a module that is used at a start, or by the SDK's part of keelson: it has to be asked for these
-   * first. `undefined` leaves it to others.
+   * The name of the file for a module that an entry uses, or that keelson uses of the SDK. All of these are asked for first:
+   * packages of the SDK list more than is used, and so it is known what is. `undefined`: it is not one for a start.
    */
   readonly start: (id: string) => string | undefined;
   /** Whether a module is read with the first request, and by no start. */
   readonly isFirst: (id: string) => boolean;
 }
 
-/** What every function calls at its first request. The SDK's packages list what they have; few of it is used. */
+/** The module with what keelson uses of the SDK for DynamoDB, which every function calls. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -39,11 +39,12 @@ function isHttp(id: string): boolean {
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];
-  const imports = (id: string) => factsOf(id)?.importedIds ?? [];
-  const entries = all.filter((id) => factsOf(id)?.isEntry === true && !isSdk(id));
+  const facts = (id: string) => factsOf(id) ?? outside;
+  const imports = (id: string) => facts(id).importedIds;
+  const entries = all.filter((id) => facts(id).isEntry && !isSdk(id));
   const reached = entries.map((entry) => ({
     atStart: reach([entry], imports),
-    ever: reach([entry], (id) => [...imports(id), ...(factsOf(id)?.dynamicallyImportedIds ?? [])]),
+    ever: reach([entry], (id) => [...imports(id), ...facts(id).dynamicallyImportedIds]),
   }));
   const [http, sdk] = [reach(all.filter(isHttp), imports), reach(all.filter(isSdk), imports)];
   const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
@@ -63,6 +64,9 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
     isFirst: (id) => (http.has(id) || (sdk.has(id) && used.has(id))) && (!isStart(id) || isOnlyStart(id)),
   };
 }
+
+/** What is known of a module that is not bundled. */
+const outside: ModuleFacts = { isEntry: false, importedIds: [], dynamicallyImportedIds: [] };
 
 /** What one gets to from some, with these. */
 export function reach(from: readonly string[], next: (id: string) => readonly string[]): ReadonlySet<string> {

@@ -56,7 +56,7 @@ function setDefaults(options: BuildOptions): BuildOptions {
   options.platform ??= "node";
   options.target ??= "node22";
   options.mainFields ??= ["module", "main"]; // the packages' ES modules, of which what is not used is left out
-  options.outExtension ??= { ".js": ".mjs" };
+  options.outExtension = { ".js": ".mjs", ...options.outExtension };
   options.chunkNames = marked(options.chunkNames ?? "[name]-[hash]");
   const { banner = {}, footer = {}, metafile = false, minify = true, sourcemap = false, write = true } = options;
   const { legalComments = "none", minifyIdentifiers = minify, minifySyntax = minify, minifyWhitespace = minify } = options;

@@ -1,7 +1,7 @@
 import { dirname, relative, resolve } from "node:path";
 import type { BuildOptions, Metafile, OnResolveArgs, OnResolveResult, OutputFile, Plugin, PluginBuild } from "esbuild";
 import { builtinSource, isNodeModule } from "./builtins.ts";
-import { type ChunkFile, type ChunkGroup, groupChunks } from "./chunk-groups.ts";
+import { type ChunkFile, type ChunkGroup, groupChunks, type Names } from "./chunk-groups.ts";
 
 /** What a pass makes. */
 export interface Bundled {
@@ -19,7 +19,7 @@ export interface Bundled {
 export async function mergeChunks(build: PluginBuild, made: Bundled, options: BuildOptions): Promise<Bundled> {
   const { absWorkingDir: folder = process.cwd(), outdir = "", outExtension = {}, ...given } = build.initialOptions;
   const { charset, logLevel, platform, sourcesContent, supported, target } = given;
-  const extension = outExtension[".js"] ?? ".js";
+  const extension = outExtension[".js"] as string; // safe: there is a default
   const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
   const scripts = Object.fromEntries(Object.entries(made.metafile.outputs).filter(isScript));
   const textOf = textsOf(made.outputFiles);
@@ -68,16 +68,20 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
   const byPath = new Map(files.map((file) => [file.path, file]));
   const groupOf = new Map(groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)));
   const byOut = new Map(groups.map((group) => [group.out, group]));
+  // Safe: only files are asked for, and the groups that `find` has named.
+  const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
+  const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
   const find = ({ path, kind, importer, namespace, resolveDir }: OnResolveArgs): OnResolveResult => {
     if (kind === "entry-point") return path.startsWith("group:") ? { path: path.slice(6), namespace: "group" } : { path };
-    const file = byPath.get(resolve(resolveDir, path));
     if (kind === "dynamic-import" && isNodeModule(path)) return { path, namespace: "builtin" };
+    const file = byPath.get(resolve(resolveDir, path));
     if (file === undefined || namespace === "names") return { path, external: true };
-    const [from, to] = [namespace === "group" ? byOut.get(importer) : groupOf.get(importer), groupOf.get(file.path)];
-    if (to !== undefined && to === from && kind !== "dynamic-import") return { path: file.path };
-    const target = importPath(from?.out ?? byPath.get(importer)?.out ?? importer, to?.out ?? file.out);
-    if (to === undefined || kind === "dynamic-import") return { path: target, external: true };
-    return { path: `${target} ${file.path}`, namespace: "names", pluginData: { target, file, group: to } satisfies Names };
+    const group = groupOf.get(file.path);
+    const isOwn = namespace === "group" || (group !== undefined && group === groupOf.get(importer));
+    if (isOwn && kind !== "dynamic-import") return { path: file.path };
+    const target = importPath(outOf(importer), outOf(file.path));
+    if (group === undefined || kind === "dynamic-import") return { path: target, external: true };
+    return { path: `${target} ${file.path}`, namespace: "names", pluginData: { target, file, group } satisfies Between };
   };
   return {
     name: "keelson-merge",
@@ -85,13 +89,13 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
       build.onResolve({ filter: /.*/ }, find);
       build.onLoad({ filter: /.*/, namespace: "file" }, ({ path }) => ({ contents: textOf(path), resolveDir: dirname(path) }));
       build.onLoad({ filter: /.*/, namespace: "group" }, ({ path }) => {
-        const group = byOut.get(path);
-        const all = group?.files.map((file) => reexport(file.path, group.namesOf(file)));
-        return { contents: (all ?? []).join(""), resolveDir: dirname(path) };
+        const group = groupAt(path);
+        const all = group.files.map((file) => reexport(file.path, group.namesOf(file)));
+        return { contents: all.join(""), resolveDir: dirname(path) };
       });
       build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({ contents: builtinSource(path, "whole") }));
       build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
-        const { target, file, group } = pluginData as Names; // safe: `find` is what gives it
+        const { target, file, group } = pluginData as Between; // safe: `find` is what gives it
         return {
           contents: reexport(
             target,
@@ -103,14 +107,14 @@ function merging({ files, groups, textOf }: Chunks): Plugin {
   };
 }
 
-interface Names {
+interface Between {
   /** The group's file, as it is imported. */
   readonly target: string;
   readonly file: ChunkFile;
   readonly group: ChunkGroup;
 }
 
-function reexport(path: string, names: readonly (readonly [name: string, given: string])[]): string {
+function reexport(path: string, names: Names): string {
   const text = names.map(([name, given]) => `${JSON.stringify(name)} as ${JSON.stringify(given)}`).join(", ");
   return `import ${JSON.stringify(path)};\nexport { ${text} } from ${JSON.stringify(path)};\n`;
 }
@@ -124,9 +128,10 @@ function importPath(from: string, to: string): string {
 function textsOf(files: readonly OutputFile[]): (path: string) => string {
   const byPath = new Map(files.map((file) => [file.path, file]));
   return (path) => {
-    const [file, map] = [byPath.get(path), byPath.get(`${path}.map`)];
-    if (map === undefined) return file?.text ?? "";
-    return `${file?.text}\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(map.contents).toString("base64")}`;
+    const { text } = byPath.get(path) as OutputFile; // safe: it has been made
+    const map = byPath.get(`${path}.map`);
+    if (map === undefined) return text;
+    return `${text}\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(map.contents).toString("base64")}`;
   };
 }
 
