@@ -5,10 +5,10 @@
 export const folders = [
   ".",
   "testing",
-  "bundle",
   "cli",
   "cli/doctor",
   "cli/init",
+  "bundle",
   "client",
   "container",
   "lambda",

@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
+import { nameOf } from "../docs/compile.ts";
+import { codeBlocks, textOf } from "../docs/markdown.ts";
 import { createProject, type Project } from "./support/project.ts";
 
-const root = join(import.meta.dirname, "../..");
-const { devDependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { devDependencies } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
 const version = (name: string): string => devDependencies[name];
 
 const entry = `import { access, buildServer, defineFeature } from "keelson";
@@ -17,26 +18,14 @@ const hello = defineFeature("hello", (r) => {
 export const handler = lambdaHttp(buildServer({ features: [hello] }));
 `;
 
-/** Its build scripts, of which docs/deploy.md has the first two; each writes to a folder of its name. */
-const scripts = {
-  rolldown: `import { rolldownPlugin } from "keelson/bundle";
-import { rolldown } from "rolldown";
+/** The build scripts of docs/deploy.md, each of which writes to a folder of its name. */
+const scripts = { rolldown: documented("build.ts"), esbuild: documented("build-esbuild.ts"), vite: documented("vite.config.ts") };
+const names = Object.keys(scripts) as (keyof typeof scripts)[]; // safe: it is an object of these alone
 
-const build = await rolldown({ input: "src/lambda.ts", plugins: [rolldownPlugin()] });
-await build.write({ dir: "rolldown", sourcemap: "hidden" });
-`,
-  esbuild: `import { build } from "esbuild";
-import { esbuildPlugin } from "keelson/bundle";
-
-await build({ entryPoints: ["src/lambda.ts"], outdir: "esbuild", sourcemap: "external", plugins: [esbuildPlugin()] });
-`,
-  vite: `import { rolldownPlugin } from "keelson/bundle";
-import { build } from "vite";
-
-await build({ configFile: false, plugins: [rolldownPlugin()], build: { ssr: "src/lambda.ts", outDir: "vite" } });
-`,
-};
-const names = Object.keys(scripts) as (keyof typeof scripts)[];
+function documented(name: string): string {
+  const blocks = codeBlocks("docs/deploy.md", textOf("docs/deploy.md"));
+  return blocks.find((block) => nameOf(block) === name)?.code ?? "";
+}
 
 let project: Project;
 beforeAll(async () => {
@@ -51,7 +40,9 @@ beforeAll(async () => {
     packageJson: { type: "module" },
     files: {
       "src/lambda.ts": entry,
-      ...Object.fromEntries(names.map((name) => [`build/${name}.ts`, scripts[name]])),
+      "build.ts": scripts.rolldown.replace('"dist"', '"rolldown"'),
+      "build-esbuild.ts": scripts.esbuild.replace('"dist"', '"esbuild"'),
+      "vite.config.ts": scripts.vite,
       "invoke.mjs": `import { registerHooks } from "node:module";
 let read = 0;
 registerHooks({ load: (url, context, next) => (url.startsWith("file:") && read++, next(url, context)) });
@@ -66,8 +57,14 @@ process.exit();
   });
 });
 
+const commands: Record<(typeof names)[number], [string, string[]]> = {
+  rolldown: ["node", ["build.ts"]],
+  esbuild: ["node", ["build-esbuild.ts"]],
+  vite: ["vite", ["build", "--ssr", "src/lambda.ts", "--outDir", "vite"]],
+};
+
 test.each(names)("a function bundled by %s answers, of two files, without node_modules", async (name) => {
-  const built = await project.run("node", [`build/${name}.ts`]);
+  const built = await project.run(...commands[name]);
   const { code, stdout, stderr } = await project.run("node", ["invoke.mjs", `./${name}/lambda.mjs`], {
     env: { AWS_LAMBDA_FUNCTION_NAME: "hello", AWS_REGION: "eu-central-1", KEELSON_TABLE_CONFIG: "config" },
   });
@@ -80,7 +77,13 @@ test.each(names)("a function bundled by %s answers, of two files, without node_m
 
 test("the build scripts compile, with the declarations of what they import", async () => {
   const options = ["--noEmit", "--strict", "--exactOptionalPropertyTypes", "--module", "nodenext", "--target", "es2024"];
-  const { code, stdout } = await project.run("tsc", [...options, "--skipLibCheck", ...names.map((name) => `build/${name}.ts`)]);
+  const { code, stdout } = await project.run("tsc", [
+    ...options,
+    "--skipLibCheck",
+    "build.ts",
+    "build-esbuild.ts",
+    "vite.config.ts",
+  ]);
 
   expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
 });
