@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, "..");
 
 /** What a cold start reads, and what the archive holds, in bytes; somewhat above what they are, so that growth is seen. */
 const budgets = {
-  "read at start, without SDK and zod": 62_000,
+  "read at start, without SDK and zod": 64_000,
   "read at start": 345_000,
   "all of it": 1_080_000,
 };
