@@ -15,6 +15,7 @@ export const alias = [
   { find: "keelson/client", replacement: source("client/index.ts") },
   { find: "keelson/embedded", replacement: source("embedded/index.ts") },
   { find: "keelson/testing", replacement: source("testing/index.ts") },
+  { find: "keelson/bundle", replacement: source("bundle/index.ts") },
 ];
 
 const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**/*.test.ts"]; // consumers' projects have a run of their own

@@ -1,9 +1,11 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
+import { rolldown } from "rolldown";
+import { rolldownPlugin } from "../src/bundle/index.ts";
 import { median, type Result, result, rounded } from "./measure.ts";
 
 const rounds = 25;
@@ -39,8 +41,49 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
 
 /** Bundles our handler as `app.mjs`, as `npm run package` does. */
 export async function bundleOurs(outdir: string): Promise<void> {
-  const { bundleFunctions } = await import(new URL("../scripts/bundle.mjs", import.meta.url).href);
-  await bundleFunctions({ entry: { app: new URL("bundle-ours.ts", import.meta.url).pathname }, outdir });
+  const build = await rolldown({ input: { app: ours }, plugins: [rolldownPlugin()], logLevel: "warn" });
+  await build.write({ dir: outdir });
+  await build.close();
+}
+
+const ours = new URL("bundle-ours.ts", import.meta.url).pathname;
+
+/**
+ * Bundles our handler as an application does that has installed the package, as `app.mjs` in two folders: by the build scripts
+ * of `docs/deploy.md`, run in a folder of their own.
+ */
+export async function bundleAsUser(
+  folder: string,
+  outdirs: { readonly rolldown: string; readonly esbuild: string },
+): Promise<void> {
+  const root = new URL("..", import.meta.url).pathname;
+  execFileSync(process.execPath, [join(root, "scripts/build.mjs")], { stdio: ["ignore", "ignore", "inherit"] });
+  mkdirSync(join(folder, "node_modules"), { recursive: true });
+  symlinkSync(root, join(folder, "node_modules/keelson"));
+  for (const name of ["zod", "rolldown", "esbuild"])
+    symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
+  const source = readFileSync(ours, "utf8")
+    .replace("../src/index.ts", "keelson")
+    .replace("../src/lambda/index.ts", "keelson/lambda");
+  writeFileSync(join(folder, "app.ts"), source);
+  writeFileSync(
+    join(folder, "rolldown.mjs"),
+    `import { rolldownPlugin } from "keelson/bundle";
+import { rolldown } from "rolldown";
+const build = await rolldown({ input: "app.ts", plugins: [rolldownPlugin()] });
+await build.write({ dir: process.argv[2] });
+`,
+  );
+  writeFileSync(
+    join(folder, "esbuild.mjs"),
+    `import { build } from "esbuild";
+import { esbuildPlugin } from "keelson/bundle";
+await build({ entryPoints: ["app.ts"], outdir: process.argv[2], plugins: [esbuildPlugin()] });
+`,
+  );
+  for (const [name, outdir] of Object.entries(outdirs)) {
+    execFileSync(process.execPath, [`${name}.mjs`, outdir], { cwd: folder, stdio: ["ignore", "ignore", "inherit"] });
+  }
 }
 
 /** Bundles the peer's as `app.mjs`, by esbuild's default for Node: the packages' CommonJS, which asks for a `require`. */

@@ -8,6 +8,7 @@ export const folders = [
   "cli",
   "cli/doctor",
   "cli/init",
+  "bundle",
   "client",
   "container",
   "lambda",

@@ -1,0 +1,148 @@
+import { dirname, relative, resolve } from "node:path";
+import type { BuildOptions, Metafile, OnResolveArgs, OnResolveResult, OutputFile, Plugin, PluginBuild } from "esbuild";
+import { builtinSource, isNodeModule } from "./builtins.ts";
+import { type ChunkFile, type ChunkGroup, groupChunks, type Names } from "./chunk-groups.ts";
+
+/** What a pass makes. */
+export interface Bundled {
+  readonly metafile: Metafile;
+  readonly outputFiles: OutputFile[];
+}
+
+/**
+ * esbuild makes a file of whatever two lazy modules share, and has nothing to group them by; a file costs a millisecond of a
+ * cold start. So what it has made is bundled once more: files that are read together become one, and the others import from
+ * that.
+ *
+ * @param options - those of the first pass that it left to the second.
+ */
+export async function mergeChunks(build: PluginBuild, made: Bundled, options: BuildOptions): Promise<Bundled> {
+  const { absWorkingDir: folder = process.cwd(), outdir = "", outExtension = {}, ...given } = build.initialOptions;
+  const { charset, logLevel, platform, sourcesContent, supported, target } = given;
+  const extension = outExtension[".js"] as string; // safe: there is a default
+  const isScript = ([path]: readonly [string, unknown]) => path.endsWith(extension);
+  const scripts = Object.fromEntries(Object.entries(made.metafile.outputs).filter(isScript));
+  const textOf = textsOf(made.outputFiles);
+  const { files, groups } = groupChunks(scripts, folder, textOf);
+  const grouped = new Set(groups.flatMap((group) => group.files));
+  const named = (out: string) => relative(resolve(folder, outdir), out).slice(0, -extension.length);
+  const { metafile, outputFiles } = await build.esbuild.build({
+    ...set({ charset, logLevel, platform, sourcesContent, supported, target }),
+    ...options,
+    absWorkingDir: folder,
+    outdir,
+    outExtension,
+    bundle: true,
+    format: "esm",
+    write: false,
+    metafile: true,
+    entryPoints: [
+      ...groups.map(({ out }) => ({ in: `group:${out}`, out: named(out) })),
+      ...files.flatMap((file) => (grouped.has(file) ? [] : [{ in: file.path, out: named(file.out) }])),
+    ],
+    plugins: [merging({ files, groups, textOf })],
+  });
+  const assets = made.outputFiles.filter(({ path }) => !path.endsWith(extension) && !path.endsWith(`${extension}.map`));
+  return { metafile: metafileOf(metafile, made.metafile), outputFiles: [...outputFiles, ...assets] };
+}
+
+/** esbuild takes no option that is `undefined`. */
+function set(options: { readonly [Name in keyof BuildOptions]: BuildOptions[Name] | undefined }): BuildOptions {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+interface Chunks {
+  readonly files: readonly ChunkFile[];
+  readonly groups: readonly ChunkGroup[];
+  readonly textOf: (path: string) => string;
+}
+
+/**
+ * | what is imported | by its own group | by others |
+ * |---|---|---|
+ * | a file of a group | is bundled | is a module in between, which knows the names in the group's file |
+ * | a file of a group, by `import()` | | is the group's file, where it has its own names |
+ * | another file | stays where it is | stays where it is |
+ */
+function merging({ files, groups, textOf }: Chunks): Plugin {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const groupOf = new Map(groups.flatMap((group) => group.files.map((file) => [file.path, group] as const)));
+  const byOut = new Map(groups.map((group) => [group.out, group]));
+  // Safe: only files are asked for, and the groups that `find` has named.
+  const outOf = (path: string) => (groupOf.get(path) ?? (byPath.get(path) as ChunkFile)).out;
+  const groupAt = (out: string) => byOut.get(out) as ChunkGroup;
+  const find = ({ path, kind, importer, namespace, resolveDir }: OnResolveArgs): OnResolveResult => {
+    if (kind === "entry-point") return path.startsWith("group:") ? { path: path.slice(6), namespace: "group" } : { path };
+    if (kind === "dynamic-import" && isNodeModule(path)) return { path, namespace: "builtin" };
+    const file = byPath.get(resolve(resolveDir, path));
+    if (file === undefined || namespace === "names") return { path, external: true };
+    const group = groupOf.get(file.path);
+    const isOwn = namespace === "group" || (group !== undefined && group === groupOf.get(importer));
+    if (isOwn && kind !== "dynamic-import") return { path: file.path };
+    const target = importPath(outOf(importer), outOf(file.path));
+    if (group === undefined || kind === "dynamic-import") return { path: target, external: true };
+    return { path: `${target} ${file.path}`, namespace: "names", pluginData: { target, file, group } satisfies Between };
+  };
+  return {
+    name: "keelson-merge",
+    setup: (build) => {
+      build.onResolve({ filter: /.*/ }, find);
+      build.onLoad({ filter: /.*/, namespace: "file" }, ({ path }) => ({ contents: textOf(path), resolveDir: dirname(path) }));
+      build.onLoad({ filter: /.*/, namespace: "group" }, ({ path }) => {
+        const group = groupAt(path);
+        const all = group.files.map((file) => reexport(file.path, group.namesOf(file)));
+        return { contents: all.join(""), resolveDir: dirname(path) };
+      });
+      build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({ contents: builtinSource(path, "whole") }));
+      build.onLoad({ filter: /.*/, namespace: "names" }, ({ pluginData }) => {
+        const { target, file, group } = pluginData as Between; // safe: `find` is what gives it
+        return {
+          contents: reexport(
+            target,
+            group.namesOf(file).map(([name, given]) => [given, name]),
+          ),
+        };
+      });
+    },
+  };
+}
+
+interface Between {
+  /** The group's file, as it is imported. */
+  readonly target: string;
+  readonly file: ChunkFile;
+  readonly group: ChunkGroup;
+}
+
+function reexport(path: string, names: Names): string {
+  const text = names.map(([name, given]) => `${JSON.stringify(name)} as ${JSON.stringify(given)}`).join(", ");
+  return `import ${JSON.stringify(path)};\nexport { ${text} } from ${JSON.stringify(path)};\n`;
+}
+
+function importPath(from: string, to: string): string {
+  const path = relative(dirname(from), to).replaceAll("\\", "/");
+  return path.startsWith(".") ? path : `./${path}`;
+}
+
+/** With their maps, which the second pass carries on. */
+function textsOf(files: readonly OutputFile[]): (path: string) => string {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  return (path) => {
+    const { text } = byPath.get(path) as OutputFile; // safe: it has been made
+    const map = byPath.get(`${path}.map`);
+    if (map === undefined) return text;
+    return `${text}\n//# sourceMappingURL=data:application/json;base64,${Buffer.from(map.contents).toString("base64")}`;
+  };
+}
+
+/** Of what is written, by the modules of the application. */
+function metafileOf({ outputs }: Metafile, made: Metafile): Metafile {
+  const named = Object.entries(outputs).map(([path, output]) => {
+    const files = Object.keys(output.inputs).flatMap((input) => made.outputs[input] ?? []);
+    const entryPoint = files.find((file) => file.entryPoint !== undefined)?.entryPoint;
+    const { entryPoint: _, ...rest } = output;
+    const inputs = Object.assign({}, ...files.map((file) => file.inputs));
+    return [path, { ...rest, inputs, ...(entryPoint === undefined ? {} : { entryPoint }) }] as const;
+  });
+  return { inputs: made.inputs, outputs: Object.fromEntries(named) };
+}
