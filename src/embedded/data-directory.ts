@@ -1,6 +1,7 @@
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { systemCode } from "../errors/system-code.ts";
 
 /** A process that works on a data directory, written down for other processes. */
 export interface DirectoryHolder {
@@ -36,7 +37,7 @@ export function createDataDirectory(directory: string): void {
   try {
     writeFileSync(join(directory, ".gitignore"), "*\n", { flag: "wx" });
   } catch (error) {
-    if (!hasCode(error, "EEXIST")) throw error;
+    if (systemCode(error) !== "EEXIST") throw error;
   }
 }
 
@@ -114,16 +115,12 @@ export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return hasCode(error, "EPERM"); // it exists and is somebody else's
+    return systemCode(error) === "EPERM"; // it exists and is somebody else's
   }
 }
 
 function isLocked(error: unknown): boolean {
-  return error instanceof Error && (hasCode(error, "LEVEL_LOCKED") || isLocked(error.cause));
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
+  return error instanceof Error && (systemCode(error) === "LEVEL_LOCKED" || isLocked(error.cause));
 }
 
 /** Who holds a directory, or has held it last. */

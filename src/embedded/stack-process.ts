@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { inspect } from "node:util";
+import { systemCode } from "../errors/system-code.ts";
 import { type Attachments, acceptAttachments } from "./attachments.ts";
 import { openExclusively, shared, writeHolder } from "./data-directory.ts";
 import { openDynamoDb } from "./dynamodb.ts";
@@ -95,13 +96,9 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
 }
 
 function reasonOf(error: unknown, port: number): string {
-  return isCode(error, "EADDRINUSE")
+  return systemCode(error) === "EADDRINUSE"
     ? `127.0.0.1:${port} is in use; stop what listens there, or pass another port`
     : messageOf(error);
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }
 
 function messageOf(error: unknown): string {
