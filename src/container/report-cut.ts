@@ -1,5 +1,6 @@
 import { describeError } from "../errors/describe.ts";
 import { isTypedError } from "../errors/errors.ts";
+import { systemCode } from "../errors/system-code.ts";
 import type { Logger } from "../log/logger.ts";
 
 /**
@@ -8,7 +9,7 @@ import type { Logger } from "../log/logger.ts";
  * @param signal - the request's: where its reason is a typed error, the service itself has ended the request.
  */
 export function reportCut(log: Logger, error: unknown, signal: AbortSignal): void {
-  const isPremature = error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
+  const isPremature = systemCode(error) === "ERR_STREAM_PREMATURE_CLOSE";
   if (isPremature && !isTypedError(signal.reason)) log.warn("request.aborted");
   else log.error("response.cut_off", describeError(error, { requestId: "", environment: "production" }).log.data);
 }

@@ -6,7 +6,7 @@ import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
 import { createServerLogger } from "../log/server-logger.ts";
-import type { Variables } from "../process/environment.ts";
+import { isWatched, type Variables } from "../process/environment.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../process/times.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createRuntime } from "../server/create-runtime.ts";
@@ -14,6 +14,7 @@ import { type Server, serverInternals } from "../server/server.ts";
 import { type Binding, bindAdapters } from "./adapters.ts";
 import { checkHttpOptions, type HttpServerOptions } from "./http-options.ts";
 import { createHttpServer } from "./http-server.ts";
+import { ListenError, listenError } from "./listen-error.ts";
 import { beginLife, type ProcessLife, thrown } from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
@@ -50,7 +51,7 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     const binding = await bindAdapters(server, variables);
     runtime = createRuntime(server, { variables, powertools: await loadPowertools(variables), ...binding });
     requireTokens(runtime, binding);
-    life = beginLife(runtime, { ...defaultTimes, ...state.options.shutdown });
+    life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
     warnOfPlatform(runtime, state.options.shutdown);
     const ignore = listen(runtime, life);
     const end: End = { isCallers: false, ignore };
@@ -68,8 +69,8 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     const { log } = describeError(reason, { requestId: "", environment: state.environment });
     const { environment } = state;
     const report = runtime?.log ?? createServerLogger({ ...state.options.log, environment, env: variables });
-    const { error: _code, status: _status, ...reasons } = log.data;
-    report.error("server.start_failed", reasons);
+    const { error: _code, status: _status, stack, ...reasons } = log.data;
+    report.error("server.start_failed", error instanceof ListenError ? reasons : { ...reasons, stack });
     await runtime?.close().catch(() => {});
     process.exit(1);
   }
@@ -92,7 +93,9 @@ async function start(
   const container = createHttpServer(runtime, options);
   const { http } = container;
   http.listen(options.port, options.host);
-  await once(http, "listening");
+  await once(http, "listening").catch((error: unknown) => {
+    throw listenError(error, options.port);
+  });
   life.server = container;
   const { port } = http.address() as AddressInfo; // safe: it listens on a port, not on a pipe
   life.tell({ type: "started" });
@@ -154,6 +157,12 @@ function listen(runtime: Runtime, life: ProcessLife): () => void {
   return () => {
     for (const [name, listener] of Object.entries(listeners)) process.off(name, listener);
   };
+}
+
+/** The times of a shutdown: who waits for a changed source to run has no load balancer that has to take notice. */
+function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
+  const times = { ...defaultTimes, ...given };
+  return runtime.environment !== "production" && isWatched(runtime.variables) ? { ...times, lingerMs: 0 } : times;
 }
 
 /** Most platforms kill earlier than the defaults end: who deploys has to know. */

@@ -1,4 +1,5 @@
 import type { LookupAddress } from "node:dns";
+import { systemCode } from "../errors/system-code.ts";
 import { createKeyedLimiter } from "./keyed-limiter.ts";
 
 /** How many look-ups of one tenant go on at once; more of them wait. */
@@ -119,7 +120,7 @@ function alternating([one = [], other = []]: LookupAddress[][]): LookupAddress[]
 /** A failure that says more than that there is nothing, where there is one; `ENOTFOUND` as `dns.lookup` has it. */
 function failureIn(answers: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons: unknown[] = answers.flatMap((answer) => (answer.status === "rejected" ? [answer.reason] : []));
-  const isNothing = (reason: unknown) => reason instanceof Error && "code" in reason && isNoAnswer(reason.code);
+  const isNothing = (reason: unknown) => isNoAnswer(systemCode(reason));
   const nothing = Object.assign(new Error("the name has no address", { cause: reasons[0] }), { code: "ENOTFOUND" });
   return reasons.find((reason) => !isNothing(reason)) ?? nothing;
 }

@@ -1,6 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import type { ClientRequest, IncomingMessage, RequestOptions } from "node:http";
 import type { Socket, TcpNetConnectOpts } from "node:net";
+import { systemCode } from "../errors/system-code.ts";
 import type { NameLookup } from "./name-lookup.ts";
 import { isPublicAddress } from "./public-address.ts";
 import { signWebhook } from "./webhook-signature.ts";
@@ -230,5 +231,5 @@ function permanent(message: string, cause?: unknown): WebhookError {
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : "no code";
+  return String(systemCode(error) ?? "no code");
 }

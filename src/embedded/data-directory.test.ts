@@ -4,7 +4,7 @@ import { chmodSync, lstatSync, mkdtempSync, readFileSync, rmSync, statSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createDataDirectory, isAlive, openExclusively } from "./data-directory.ts";
+import { createDataDirectory, isAlive, openExclusively, shared } from "./data-directory.ts";
 
 vi.mock("node:fs", async (importOriginal) => {
   const fs = await importOriginal<typeof import("node:fs")>();
@@ -81,13 +81,13 @@ test("one of another user is refused, and a machine without users has none", () 
 });
 
 test("who opens a directory is written down in it", async () => {
-  expect(await openExclusively(directory, here, async () => "opened")).toBe("opened");
+  expect(await openExclusively(directory, here, "us-east-1", async () => "opened")).toBe("opened");
   expect(JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"))).toEqual(here);
 });
 
 test("a directory that a living process holds is refused at once, naming both", async () => {
   holderFile({ pid: process.pid, parentPid: process.ppid });
-  await expect(openExclusively(directory, here, locked)).rejects.toThrow(
+  await expect(openExclusively(directory, here, "us-east-1", locked)).rejects.toThrow(
     `The data directory ${directory} is in use by process ${process.ppid} (its store is process ${process.pid}): stop that one first`,
   );
 });
@@ -95,15 +95,43 @@ test("a directory that a living process holds is refused at once, naming both", 
 test("a holder whose parent is gone is waited for", async () => {
   holderFile({ pid: process.pid, parentPid: await deadPid() });
   let attempts = 0;
-  const opened = await openExclusively(directory, here, () => (++attempts < 3 ? locked() : Promise.resolve(attempts)));
+  const opened = await openExclusively(directory, here, "us-east-1", () =>
+    ++attempts < 3 ? locked() : Promise.resolve(attempts),
+  );
   expect(opened).toBe(3);
+});
+
+const sharing = { port: 1, key: "key", region: "us-east-1" };
+
+test("a holder that shares a stack of the same region is no failure", async () => {
+  holderFile({ pid: process.pid, parentPid: await deadPid(), shared: sharing });
+  expect(await openExclusively(directory, here, "us-east-1", locked)).toBe(shared);
+});
+
+test("a holder that shares a stack of another region is refused at once, naming both", async () => {
+  holderFile({ pid: process.pid, parentPid: await deadPid(), shared: sharing });
+  await expect(openExclusively(directory, here, "eu-west-1", locked)).rejects.toThrow(
+    `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${process.pid}): stop that one first`,
+  );
+});
+
+test("a holder that says that it ends, or has ended, is waited for", async () => {
+  for (const holder of [
+    { pid: process.pid, parentPid: process.ppid, isEnding: true },
+    { pid: await deadPid(), parentPid: process.ppid, shared: sharing },
+  ]) {
+    holderFile(holder);
+    let attempts = 0;
+    const open = () => (++attempts < 3 ? locked() : Promise.resolve(attempts));
+    expect(await openExclusively(directory, here, "us-east-1", open)).toBe(3);
+  }
 });
 
 test.each([undefined, {}, { pid: 1 }, { pid: "1", parentPid: 1 }])(
   "a holder written down as %j is another process",
   async (content) => {
     if (content !== undefined) holderFile(content);
-    await expect(openExclusively(directory, here, locked, 10)).rejects.toThrow(
+    await expect(openExclusively(directory, here, "us-east-1", locked, 10)).rejects.toThrow(
       "is in use by another process: stop that one first",
     );
   },
@@ -111,7 +139,7 @@ test.each([undefined, {}, { pid: 1 }, { pid: "1", parentPid: 1 }])(
 
 test("an error that is not about the lock is passed on", async () => {
   const fault = new Error("disk full");
-  await expect(openExclusively(directory, here, () => Promise.reject(fault))).rejects.toBe(fault);
+  await expect(openExclusively(directory, here, "us-east-1", () => Promise.reject(fault))).rejects.toBe(fault);
 });
 
 test("a directory is created for its owner and may be there already", () => {

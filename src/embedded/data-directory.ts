@@ -1,12 +1,27 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { systemCode } from "../errors/system-code.ts";
 
-/** A process that works on a data directory, written down for the message to another one. */
+/** A process that works on a data directory, written down for other processes. */
 export interface DirectoryHolder {
   readonly pid: number;
   /** The process that started it, which is the one that people know. */
   readonly parentPid: number;
+  /** How others use it as well, if they may. */
+  readonly shared?: SharedHolder;
+  /** Whether it is about to let go. */
+  readonly isEnding?: true;
+}
+
+/** What a process needs to use a stack that another one has started. */
+export interface SharedHolder {
+  /** On 127.0.0.1. */
+  readonly port: number;
+  /** Proves that a client can read the directory. */
+  readonly key: string;
+  /** What its ARNs name. */
+  readonly region: string;
 }
 
 /**
@@ -22,7 +37,7 @@ export function createDataDirectory(directory: string): void {
   try {
     writeFileSync(join(directory, ".gitignore"), "*\n", { flag: "wx" });
   } catch (error) {
-    if (!hasCode(error, "EEXIST")) throw error;
+    if (systemCode(error) !== "EEXIST") throw error;
   }
 }
 
@@ -48,36 +63,51 @@ function closeToOthers(directory: string): void {
 /** What is found in a data directory alone. */
 const ownNames = ["development-secret", "holder.json"];
 
+/** A directory whose stack another process has started, and which can be used as well. */
+export const shared = Symbol("shared");
+
 /**
  * Opens a directory's database for this process alone. The lock is LevelDB's own: the operating
  * system's lock on a file, which ends with the process that holds it, so nothing can go stale
- * and nobody has to delete it. `holder.json` only names its holder for the message.
+ * and nobody has to delete it. `holder.json` names its holder.
  *
- * @throws Error naming the directory and its holder where another process has it. One whose
- * parent is gone is on its way out, and is waited for, 5 seconds by default.
+ * @returns {@link shared} where the holder shares a stack of the same region.
+ * @throws Error naming the directory and its holder where another process has it. One that is on its way out is waited
+ * for, 5 seconds by default: it says so, or its parent is gone.
  */
 export async function openExclusively<Opened>(
   directory: string,
   holder: DirectoryHolder,
+  region: string,
   open: () => Promise<Opened>,
   patienceMs = 5000,
-): Promise<Opened> {
-  const path = join(directory, "holder.json");
+): Promise<Opened | typeof shared> {
   const deadline = Date.now() + patienceMs;
   for (;;) {
     try {
       const opened = await open();
-      writeFileSync(path, JSON.stringify(holder));
+      writeHolder(directory, holder);
       return opened;
     } catch (error) {
       if (!isLocked(error)) throw error;
-      const other = readHolder(path);
-      if (Date.now() >= deadline || (other !== undefined && isAlive(other.pid) && isAlive(other.parentPid))) {
-        throw inUse(directory, other, error);
-      }
+      const other = readHolder(directory);
+      if (other?.shared?.region === region && isAlive(other.pid)) return shared;
+      if (Date.now() >= deadline || (other !== undefined && isStaying(other))) throw inUse(directory, other, error);
       await delay(50);
     }
   }
+}
+
+/** Whether nothing says that a holder lets go soon. */
+function isStaying({ pid, parentPid, shared, isEnding }: DirectoryHolder): boolean {
+  return isEnding === undefined && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
+}
+
+/** Writes down who holds a directory. It appears with its whole content: others read it at any time. */
+export function writeHolder(directory: string, holder: DirectoryHolder): void {
+  const draft = join(directory, `holder.json.${process.pid}`);
+  writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 });
+  renameSync(draft, join(directory, "holder.json"));
 }
 
 /** Whether a process with this id exists. */
@@ -85,31 +115,34 @@ export function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch (error) {
-    return hasCode(error, "EPERM"); // it exists and is somebody else's
+    return systemCode(error) === "EPERM"; // it exists and is somebody else's
   }
 }
 
 function isLocked(error: unknown): boolean {
-  return error instanceof Error && (hasCode(error, "LEVEL_LOCKED") || isLocked(error.cause));
+  return error instanceof Error && (systemCode(error) === "LEVEL_LOCKED" || isLocked(error.cause));
 }
 
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
-}
-
-function readHolder(path: string): DirectoryHolder | undefined {
+/** Who holds a directory, or has held it last. */
+export function readHolder(directory: string): DirectoryHolder | undefined {
   try {
-    const { pid, parentPid } = JSON.parse(readFileSync(path, "utf8"));
-    return Number.isInteger(pid) && Number.isInteger(parentPid) ? { pid, parentPid } : undefined;
+    const holder = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
+    return Number.isInteger(holder.pid) && Number.isInteger(holder.parentPid) ? holder : undefined;
   } catch {
-    return undefined; // not there yet, or half written
+    return undefined; // not there yet
   }
 }
 
 function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {
-  const holder = other === undefined ? "another process" : `process ${other.parentPid} (its store is process ${other.pid})`;
+  const holder = other === undefined ? "another process" : nameOf(other);
   return new Error(
     `The data directory ${resolve(directory)} is in use by ${holder}: stop that one first, or give this one a directory of its own`,
     { cause },
   );
+}
+
+function nameOf({ pid, parentPid, shared }: DirectoryHolder): string {
+  return shared === undefined
+    ? `process ${parentPid} (its store is process ${pid})`
+    : `the embedded stack of ${shared.region} (process ${pid})`;
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { systemCode } from "../errors/system-code.ts";
 import type { Variables } from "../process/environment.ts";
 import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
@@ -32,7 +33,7 @@ function read(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8").trim();
   } catch (error) {
-    if (isCode(error, "ENOENT")) return undefined;
+    if (systemCode(error) === "ENOENT") return undefined;
     throw error;
   }
 }
@@ -44,13 +45,9 @@ function create(path: string): string {
   try {
     linkSync(draft, path);
   } catch (error) {
-    if (!isCode(error, "EEXIST")) throw error;
+    if (systemCode(error) !== "EEXIST") throw error;
   } finally {
     rmSync(draft);
   }
   return readFileSync(path, "utf8").trim();
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

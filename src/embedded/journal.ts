@@ -1,4 +1,5 @@
 import { appendFileSync, closeSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { systemCode } from "../errors/system-code.ts";
 
 /** A file is not rewritten before it is this large. */
 const smallestCompactionBytes = 4 * 1024 * 1024;
@@ -79,7 +80,7 @@ function read(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    if (systemCode(error) === "ENOENT") return "";
     throw error;
   }
 }

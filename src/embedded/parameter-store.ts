@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { systemCode } from "../errors/system-code.ts";
 
 /** A parameter as it is stored. */
 export interface StoredParameter {
@@ -57,7 +58,7 @@ function read(path: string): StoredParameter[] {
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    if (systemCode(error) === "ENOENT") return [];
     throw error;
   }
   try {

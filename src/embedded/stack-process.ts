@@ -1,10 +1,15 @@
 /* v8 ignore file -- the entry of a child process: only a real process can show its wiring (stack.test.ts) */
 // The entry of the child process that stack.ts starts. Its parts are tested by themselves; what
 // stands here is their wiring to a process, which only a real process can show (stack.test.ts).
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { openExclusively } from "./data-directory.ts";
+import { inspect } from "node:util";
+import { systemCode } from "../errors/system-code.ts";
+import { type Attachments, acceptAttachments } from "./attachments.ts";
+import { openExclusively, shared, writeHolder } from "./data-directory.ts";
 import { openDynamoDb } from "./dynamodb.ts";
 import { openEventBridge } from "./event-bridge.ts";
 import { createFrontServer } from "./front-server.ts";
@@ -15,32 +20,49 @@ import { openSsm } from "./ssm.ts";
 export interface StackProcessOptions {
   readonly directory?: string;
   readonly port: number;
+  /** The process outlives its parent, for whoever attaches to it: after how long without any of them it ends. */
+  readonly idleMs?: number;
 }
 
-/** What the process tells its parent, once. */
-export type StackProcessMessage = { readonly port: number } | { readonly failure: string };
+/**
+ * What the process tells its parent, once: the port of a stack that is the parent's alone, or that the directory has one
+ * which can be attached to, and whether that is this process.
+ */
+export type StackProcessMessage = { readonly port: number } | { readonly isOwn: boolean } | { readonly failure: string };
 
 // A terminal and a supervisor signal the whole group. The parent still needs its store while it
 // drains, so this process ends only when the parent says so or is gone.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
 
 try {
-  const options = JSON.parse(process.argv[2] ?? "") as StackProcessOptions; // written by stack.ts alone
-  const { directory, port } = options;
-  const reportFault = (error: unknown) => console.error("keelson/embedded:", error);
+  await run(JSON.parse(process.argv[2] ?? "") as StackProcessOptions); // written by stack.ts alone
+} catch (error) {
+  process.once("disconnect", () => process.exit(1));
+  tell({ failure: messageOf(error) });
+}
+
+async function run({ directory, port, idleMs }: StackProcessOptions): Promise<void> {
+  let attachments: Attachments | undefined;
+  const reportFault = (error: unknown) => {
+    console.error("keelson/embedded:", error);
+    attachments?.tell(`keelson/embedded: ${inspect(error)}\n`);
+  };
+  const region = process.env["AWS_REGION"] ?? "us-east-1";
+  const holder = { pid: process.pid, parentPid: process.ppid };
   const dynamoDb =
     directory === undefined
       ? await openDynamoDb({ reportFault })
-      : await openExclusively(directory, { pid: process.pid, parentPid: process.ppid }, () =>
-          openDynamoDb({ path: join(directory, "dynamodb"), reportFault }),
-        );
+      : await openExclusively(directory, holder, region, () => openDynamoDb({ path: join(directory, "dynamodb"), reportFault }));
+  if (dynamoDb === shared) {
+    tell({ isOwn: false });
+    return;
+  }
   // dynalite may throw in a callback of its own, where no request can be told from another.
   process.on("uncaughtException", (error) => {
     reportFault(error);
     dynamoDb.abandon(error);
   });
 
-  const region = process.env["AWS_REGION"] ?? "us-east-1";
   const ssm = openSsm({ region, ...(directory === undefined ? {} : { directory }) });
   const fileOf = (name: string) => (directory === undefined ? {} : { path: join(directory, name) });
   const sqs = openSqs({ region, ...fileOf("queues.jsonl") });
@@ -48,20 +70,39 @@ try {
   const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
+    if (directory !== undefined && existsSync(directory)) writeHolder(directory, { ...holder, isEnding: true });
     server.close();
+    attachments?.close();
     sqs.close();
     eventBridge.close();
     await dynamoDb.close();
     process.exit(0);
   };
-  process.once("disconnect", close);
-  if (!process.connected) await close();
+  if (idleMs === undefined) {
+    process.once("disconnect", close);
+    if (!process.connected) await close();
+  }
 
   server.listen(port, "127.0.0.1");
-  await once(server, "listening");
-  tell({ port: (server.address() as AddressInfo).port }); // it listens on TCP, so its address is one
-} catch (error) {
-  tell({ failure: error instanceof Error ? error.message : String(error) });
+  await once(server, "listening").catch((error: unknown) => {
+    throw new Error(reasonOf(error, port), { cause: error });
+  });
+  const listening = (server.address() as AddressInfo).port; // it listens on TCP, so its address is one
+  if (directory === undefined || idleMs === undefined) return tell({ port: listening });
+  const key = randomBytes(16).toString("base64url");
+  attachments = acceptAttachments(server, { key, idleMs, onIdle: close });
+  writeHolder(directory, { ...holder, shared: { port: listening, key, region } });
+  tell({ isOwn: true });
+}
+
+function reasonOf(error: unknown, port: number): string {
+  return systemCode(error) === "EADDRINUSE"
+    ? `127.0.0.1:${port} is in use; stop what listens there, or pass another port`
+    : messageOf(error);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 function tell(message: StackProcessMessage): void {

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -183,7 +183,7 @@ test("one that hangs is killed when it is closed", async () => {
 });
 
 test("one that is killed is told to the log, and its directory can be opened at once", async () => {
-  const log = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), child: vi.fn() };
+  const log = logged();
   const stack = await start({ directory, log });
   await createTable(clientOf(stack));
   await put(clientOf(stack), "a");
@@ -229,6 +229,89 @@ test("killed in the middle of transactions it comes back with each of them done 
     expect(workers.every(({ status }) => status === "rejected")).toBe(true);
     expected = acknowledged;
   }
+});
+
+const watched = { ...env, KEELSON_WATCH: "1" };
+const logged = () => ({ debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn(), child: vi.fn() });
+
+/** Ends the stack that outlives its users. */
+function endShared(): void {
+  process.kill(storePid(), "SIGKILL");
+}
+
+test("a watched process leaves its stack running, and the next one finds it with its data", async () => {
+  const log = logged();
+  const first = await start({ directory, env: watched, log });
+  await createTable(clientOf(first));
+  await put(clientOf(first), "a");
+  const pid = storePid();
+  await first.close();
+  expect([log.info.mock.calls, isAlive(pid)]).toEqual([[], true]);
+
+  const second = await start({ directory, env: watched, log });
+  expect([second.endpoint, storePid()]).toEqual([first.endpoint, pid]);
+  expect(log.info.mock.calls).toEqual([["embedded.attached", { endpoint: first.endpoint }]]);
+  expect(await get(clientOf(second), "a")).toBeDefined();
+  endShared();
+});
+
+test("of several watched processes that start at once one has the directory, and all of them use it", async () => {
+  const stacks = await Promise.all(Array.from({ length: 4 }, () => start({ directory, env: watched })));
+  expect(new Set(stacks.map(({ endpoint }) => endpoint)).size).toBe(1);
+  endShared();
+});
+
+test("a process that is not watched uses what a watched one has started, and lets it run", async () => {
+  const shared = await start({ directory, env: watched });
+  const stack = await start({ directory });
+  expect(stack.endpoint).toBe(shared.endpoint);
+  await stack.close();
+  await createTable(clientOf(shared));
+  endShared();
+});
+
+test("a watched process whose stack is killed is told to the log, and its directory can be opened at once", async () => {
+  const log = logged();
+  const stack = await start({ directory, env: watched, log });
+  endShared();
+  await vi.waitFor(() => expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint }]]));
+  await start({ directory });
+});
+
+test("a stack that is shared is no stack of another port or region", async () => {
+  const { endpoint } = await start({ directory, env: watched });
+  const port = Number(new URL(endpoint).port);
+  expect((await start({ directory, port, env: watched })).endpoint).toBe(endpoint);
+  await expect(start({ directory, port: 1, env: watched })).rejects.toThrow(
+    `The embedded stack runs already, on 127.0.0.1:${port}, not on 1; end the processes that use it, or pass no port`,
+  );
+  await expect(start({ directory, env: { ...watched, AWS_REGION: "eu-west-1" } })).rejects.toThrow(
+    `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${storePid()}): stop that one first`,
+  );
+  endShared();
+});
+
+test("a port that is taken is named to a watched process as well, and nothing is left of the stack", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  opened.push({ close: () => taken.close() });
+  const { port } = taken.address() as AddressInfo; // it listens on TCP
+  await expect(start({ directory, port, env: watched })).rejects.toThrow(
+    `The embedded stack did not start: 127.0.0.1:${port} is in use; stop what listens there, or pass another port`,
+  );
+  await start({ directory });
+});
+
+test("in memory a watched process has a stack of its own", async () => {
+  const [one, two] = [await start({ env: watched }), await start({ env: watched })];
+  expect(one.endpoint).not.toBe(two.endpoint);
+});
+
+test("what tells a watched process about itself does not reach its stack", async () => {
+  vi.stubEnv("WATCH_REPORT_DEPENDENCIES", "1");
+  vi.stubEnv("NODE_OPTIONS", "--import=data:text/javascript,process.exit(3)");
+  expect((await start()).endpoint).toMatch(/^http:/);
+  vi.unstubAllEnvs();
 });
 
 /** Starts a stack in a process of its own, which prints the address. */

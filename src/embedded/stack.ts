@@ -1,14 +1,13 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import type { ChildProcess } from "node:child_process";
 import type { Logger } from "../log/logger.ts";
-import type { Variables } from "../process/environment.ts";
+import { isWatched, type Variables } from "../process/environment.ts";
+import { type Attachment, attach } from "./attach.ts";
 import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
-import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";
+import { startStackChild, stopStackChild } from "./stack-child.ts";
 
-/** How long {@link EmbeddedStack.close} waits before the process is killed. */
-const closeMs = 5000;
+/** How long a stack that processes share waits for the next one, in milliseconds. */
+const idleMs = 5000;
 
 /** Options of {@link startEmbeddedStack}. */
 export interface EmbeddedStackOptions {
@@ -16,7 +15,7 @@ export interface EmbeddedStackOptions {
   readonly directory?: string;
   /** The port on 127.0.0.1. Default 0, which picks a free one. */
   readonly port?: number;
-  /** Gets an error if the stack stops unexpectedly. */
+  /** Gets an error if the stack stops unexpectedly, and an info if another process has started it. */
   readonly log?: Logger;
   /** Where the environment (production or not) and the region are read from. Default `process.env`. */
   readonly env?: Variables;
@@ -36,6 +35,9 @@ export interface EmbeddedStack {
  * Starts AWS for development and tests in a child process: DynamoDB, SSM, SQS and EventBridge, on 127.0.0.1 only.
  * The child ends with this process, however this process ends.
  *
+ * In a process that is restarted with each change (`node --watch`, `KEELSON_WATCH=1`) a stack with a directory is one that
+ * other processes use as well. It ends 5 s after its last user, so the next process finds it running.
+ *
  * @throws Error in production and in Lambda; if dynalite is not installed, another process uses the directory, or the
  * port is taken.
  * @example
@@ -47,15 +49,13 @@ export async function startEmbeddedStack(options: EmbeddedStackOptions = {}): Pr
   refuseInProduction("The embedded stack", env);
   if (directory !== undefined) createDataDirectory(directory);
   const region = env["AWS_REGION"] ?? "us-east-1";
-  const child = startProcess({ ...(directory === undefined ? {} : { directory }), port }, region);
-  const endpoint = `http://127.0.0.1:${await portOf(child)}`;
+  const stack = await openStack({ directory, port, region, isWatched: isWatched(env) });
+  const endpoint = `http://127.0.0.1:${stack.port}`;
+  if (stack.isAttached) log?.info("embedded.attached", { endpoint });
   let closing = false;
-  child.once("exit", (exitCode, signal) => {
-    if (!closing) log?.error("embedded.stopped", { endpoint, exitCode, signal });
+  void stack.ended.then((how) => {
+    if (!closing) log?.error("embedded.stopped", { endpoint, ...how });
   });
-  // A script that forgets to close the stack still ends, and the stack with it.
-  child.unref();
-  child.channel?.unref();
   return {
     endpoint,
     env: Object.freeze({
@@ -66,44 +66,56 @@ export async function startEmbeddedStack(options: EmbeddedStackOptions = {}): Pr
     }),
     async close() {
       closing = true;
-      await stop(child);
+      await stack.close();
     },
   };
 }
 
-function startProcess(options: StackProcessOptions, region: string): ChildProcess {
-  // Beside this file, and like it TypeScript in the repository and JavaScript in the package.
-  const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
-  const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
-  return spawn(process.execPath, [entry, JSON.stringify(options)], {
-    stdio: ["ignore", "ignore", "inherit", "ipc"],
-    env: { ...process.env, AWS_REGION: region }, // dynalite's table ARNs name it
-  });
+/** A stack that runs: this process's own, or one that it shares. */
+interface OpenedStack {
+  readonly port: number;
+  /** Whether it was there already. */
+  readonly isAttached: boolean;
+  /** Resolves with what is known of its end. */
+  readonly ended: Promise<Readonly<Record<string, unknown>>>;
+  close(): Promise<void>;
 }
 
-async function portOf(child: ChildProcess): Promise<number> {
-  const stopped = new AbortController();
-  try {
-    const message = await Promise.race([
-      once(child, "message", { signal: stopped.signal }).then(([told]) => told as StackProcessMessage), // stack-process.ts sends nothing else
-      once(child, "exit", { signal: stopped.signal }).then(([code, signal]) => ({
-        failure: `its process ended with ${signal ?? code} before it listened`,
-      })),
-    ]);
-    if ("port" in message) return message.port;
-    await stop(child);
-    throw new Error(`The embedded stack did not start: ${message.failure}`);
-  } finally {
-    stopped.abort();
+interface Wanted {
+  readonly directory: string | undefined;
+  /** 0 is any. */
+  readonly port: number;
+  readonly region: string;
+  readonly isWatched: boolean;
+}
+
+/** How often a directory's stack is attached to: the one that was found may be about to end. */
+const attempts = 3;
+
+async function openStack({ directory, port, region, isWatched }: Wanted): Promise<OpenedStack> {
+  const options = { port, ...(directory === undefined ? {} : { directory, ...(isWatched ? { idleMs } : {}) }) };
+  let hasStarted = false;
+  for (let attempt = 0; attempt < attempts; attempt += 1) {
+    const attached = directory === undefined ? undefined : await attach(directory, region);
+    if (attached !== undefined) return shareStack(attached, port, !hasStarted);
+    const { child, told } = await startStackChild(options, region);
+    if ("port" in told) return { port: told.port, isAttached: false, ended: exitOf(child), close: () => stopStackChild(child) };
+    hasStarted = told.isOwn;
+    await stopStackChild(child);
   }
+  throw new Error(`The embedded stack of ${directory} does not answer; end the process that ${directory}/holder.json names`);
 }
 
-async function stop(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.ref();
-  const exit = once(child, "exit");
-  const killer = setTimeout(() => child.kill("SIGKILL"), closeMs);
-  if (child.connected) child.disconnect();
-  await exit;
-  clearTimeout(killer);
+async function shareStack({ port, ended, detach }: Attachment, wanted: number, isAttached: boolean): Promise<OpenedStack> {
+  if (wanted === 0 || wanted === port) return { port, isAttached, ended: ended.then(() => ({})), close: detach };
+  await detach();
+  throw new Error(
+    `The embedded stack runs already, on 127.0.0.1:${port}, not on ${wanted}; end the processes that use it, or pass no port`,
+  );
+}
+
+function exitOf(child: ChildProcess): OpenedStack["ended"] {
+  return new Promise((resolve) => {
+    child.once("exit", (exitCode, signal) => resolve({ exitCode, signal }));
+  });
 }

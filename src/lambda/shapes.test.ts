@@ -5,6 +5,8 @@ import { defineFeature } from "../declare/feature.ts";
 import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import { buildServer, type Server } from "../server/server.ts";
+import { lambdaContext } from "../testing/lambda-context.ts";
+import { type LambdaTrigger, lambdaEvent } from "../testing/lambda-event.ts";
 import type { LambdaHttpEvent } from "./http-event.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 
@@ -84,103 +86,33 @@ interface Answered {
 }
 
 const address = "203.0.113.9";
-const pairs = (query: string) =>
-  query
-    .split("&")
-    .filter(Boolean)
-    .map((pair) => pair.split("=") as [string, string]);
-const lists = (entries: readonly (readonly [string, string])[]) => {
-  const lists: Record<string, string[]> = {};
-  for (const [name, value] of entries) lists[name] = [...(lists[name] ?? []), value];
-  return lists;
+const triggers: Record<
+  string,
+  Extract<LambdaTrigger, "restApi" | "httpApi" | "functionUrl" | "loadBalancer" | "loadBalancerMultiValue">
+> = {
+  "REST API": "restApi",
+  "HTTP API": "httpApi",
+  "function URL": "functionUrl",
+  "load balancer": "loadBalancer",
+  "load balancer with multi-value headers": "loadBalancerMultiValue",
 };
-const decodedPairs = (query: string) =>
-  pairs(query).map(([name, value]) => [decodeURIComponent(name), decodeURIComponent(value)] as const);
-const withCookies = ({ headers = {}, cookies = [] }: Ask): [string, string][] => [
-  ...Object.entries(headers),
-  ...cookies.map((cookie): [string, string] => ["Cookie", cookie]),
-];
-
 /** The same request as each kind of trigger delivers it. */
-const events: Record<string, (ask: Ask) => object> = {
-  "REST API": (ask) => ({
-    httpMethod: ask.method ?? "GET",
-    path: ask.path,
-    headers: Object.fromEntries(withCookies(ask)),
-    multiValueHeaders: lists(withCookies(ask)),
-    queryStringParameters: ask.query === undefined ? null : Object.fromEntries(decodedPairs(ask.query)),
-    multiValueQueryStringParameters: ask.query === undefined ? null : lists(decodedPairs(ask.query)),
-    body: ask.body ?? null,
-    isBase64Encoded: ask.isBase64Encoded ?? false,
-    requestContext: {
-      stage: "dev",
-      identity: { sourceIp: address },
-      ...(ask.as === undefined ? {} : { authorizer: { claims: ask.as } }),
-    },
-  }),
-  "HTTP API": (ask) => ({
-    version: "2.0",
-    rawPath: `/dev${decodeURIComponent(ask.path)}`,
-    rawQueryString: ask.query ?? "",
-    headers: ask.headers ?? {},
-    cookies: ask.cookies,
-    body: ask.body,
-    isBase64Encoded: ask.isBase64Encoded ?? false,
-    requestContext: {
-      stage: "dev",
-      http: { method: ask.method ?? "GET", sourceIp: address },
-      ...(ask.as === undefined ? {} : { authorizer: { jwt: { claims: ask.as } } }),
-    },
-  }),
-  "function URL": (ask) => ({
-    version: "2.0",
-    rawPath: ask.path,
-    rawQueryString: ask.query ?? "",
-    headers: ask.headers ?? {},
-    cookies: ask.cookies,
-    body: ask.body,
-    isBase64Encoded: ask.isBase64Encoded ?? false,
-    requestContext: {
-      stage: "$default",
-      domainName: "abc.lambda-url.eu-west-1.on.aws",
-      http: { method: ask.method ?? "GET", sourceIp: address },
-    },
-  }),
-  "load balancer": (ask) => ({
-    httpMethod: ask.method ?? "GET",
-    path: ask.path,
-    headers: {
-      "x-forwarded-for": `198.51.100.1, ${address}`,
-      ...lowered(ask),
-      ...(ask.cookies ? { cookie: ask.cookies.join("; ") } : {}),
-    },
-    queryStringParameters: Object.fromEntries(pairs(ask.query ?? "")),
-    body: ask.body ?? "",
-    isBase64Encoded: ask.isBase64Encoded ?? false,
-    requestContext: { elb: { targetGroupArn: "arn" } },
-  }),
-  "load balancer with multi-value headers": (ask) => ({
-    httpMethod: ask.method ?? "GET",
-    path: ask.path,
-    multiValueHeaders: {
-      "x-forwarded-for": [`198.51.100.1, ${address}`],
-      ...Object.fromEntries(Object.entries(lowered(ask)).map(([name, value]) => [name, [value]])),
-      ...(ask.cookies ? { cookie: ask.cookies } : {}),
-    },
-    multiValueQueryStringParameters: lists(pairs(ask.query ?? "")),
-    body: ask.body ?? "",
-    isBase64Encoded: ask.isBase64Encoded ?? false,
-    requestContext: { elb: { targetGroupArn: "arn" } },
-  }),
+const eventOf = (name: string, { query, isBase64Encoded, as, headers = {}, path, ...ask }: Ask): LambdaHttpEvent => {
+  const event = lambdaEvent(triggers[name] ?? "httpApi", {
+    ...ask,
+    path: query === undefined ? path : `${path}?${query}`,
+    headers: name.startsWith("load balancer") ? { "x-forwarded-for": "198.51.100.1", ...headers } : headers,
+    ip: address,
+    stage: "dev",
+    ...(as === undefined ? {} : { claims: as }),
+  });
+  return isBase64Encoded === undefined ? event : { ...event, isBase64Encoded };
 };
-const lowered = ({ headers = {} }: Ask) =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-const names = Object.keys(events);
+const names = Object.keys(triggers);
 const gateways = ["REST API", "HTTP API"];
-const eventOf = (name: string, ask: Ask) => (events[name] as (ask: Ask) => LambdaHttpEvent)(ask); // the parts that are read
 const handle = async (server: Server, event: unknown, handler = lambdaHttp<LambdaHttpEvent>(server)): Promise<Answered> =>
-  (await handler(event as LambdaHttpEvent, { awsRequestId: "aws" } as never)) as Answered; // what all shapes have in common
+  (await handler(event as LambdaHttpEvent, lambdaContext())) as Answered; // what all shapes have in common
 const invoke = (name: string, ask: Ask, server = build()) => handle(server, eventOf(name, ask));
 const header = (answer: Answered, name: string) => answer.headers?.[name] ?? answer.multiValueHeaders?.[name]?.[0];
 const json = ({ body = "" }: Answered) => JSON.parse(body);

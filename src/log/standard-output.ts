@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { systemCode } from "../errors/system-code.ts";
 
 /**
  * Writes a line to stdout, and returns when the system has it: it is out before Lambda freezes the process
@@ -41,7 +42,7 @@ export function writeAll(text: string, write: WriteSync): void {
       written += write(standardOutput, bytes, written, length - written);
     } catch (error) {
       // A pipe is non-blocking where somebody, Node among them, made it so.
-      if (!(error instanceof Error && "code" in error && error.code === "EAGAIN")) throw error;
+      if (systemCode(error) !== "EAGAIN") throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
   }

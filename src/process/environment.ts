@@ -12,3 +12,11 @@ export function environmentOf(variables: Variables): Environment {
   const name = variables["NODE_ENV"];
   return name === "development" || name === "test" ? name : "production";
 }
+
+/**
+ * Whether a tool restarts the process whenever a source changes: `node --watch` tells the process so itself, for other
+ * tools `KEELSON_WATCH=1` does.
+ */
+export function isWatched(variables: Variables): boolean {
+  return variables["WATCH_REPORT_DEPENDENCIES"] !== undefined || variables["KEELSON_WATCH"] === "1";
+}

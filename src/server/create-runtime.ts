@@ -3,6 +3,7 @@ import { createCachedRows } from "../config/cache/cached-rows.ts";
 import { groupKeys } from "../config/cache/key-groups.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
+import type { WebhookOptions } from "../declare/delivery-options.ts";
 import { proofProblems } from "../declare/options.ts";
 import { routed } from "../declare/routes.ts";
 import { configTable, tableNames } from "../declare/table.ts";
@@ -20,7 +21,7 @@ import { createServerLogger } from "../log/server-logger.ts";
 import type { ClaimSchedule } from "../once/claims.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
-import type { Variables } from "../process/environment.ts";
+import type { Environment, Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
@@ -50,6 +51,10 @@ export interface RuntimeOptions {
   readonly developmentSecret?: string;
   /** Takes the place of the server's own `auth`, for tests. */
   readonly auth?: AuthOptions;
+  /** Takes the place of the server's own environment, for tests. */
+  readonly environment?: Environment;
+  /** Takes the place of the server's own `delivery.webhook`, for tests. */
+  readonly webhook?: WebhookOptions;
   /** The process is frozen between events, as in Lambda, so that nothing is done in the background. Default `false`. */
   readonly isFrozenBetweenEvents?: boolean;
 }
@@ -57,24 +62,24 @@ export interface RuntimeOptions {
 /** Binds a server to what a host brings. */
 export function createRuntime(server: Server, options: RuntimeOptions): Runtime {
   const state = serverInternals(server);
-  const { variables, clock = systemClock } = options;
+  const { variables, clock = systemClock, environment = state.environment } = options;
   const prefix = state.options.dynamodb?.prefix ?? "keelson";
   const secret = variables["KEELSON_AUTH_SECRET"] || options.developmentSecret;
   const auth = options.auth ?? state.options.auth ?? (secret === undefined ? undefined : { secret });
   if (auth?.secret !== undefined && auth.secret === secret) requireSoundSecret(auth);
-  if (state.environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
+  if (environment === "production" && variables["POWERTOOLS_IDEMPOTENCY_DISABLED"]) {
     throw new Error("POWERTOOLS_IDEMPOTENCY_DISABLED is set: writes would be done again; unset it in production");
   }
   const lifecycle = createLifecycle();
   // In production, and in Lambda, nothing is sealed with what is made for development.
-  const isLocal = state.environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
+  const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const bootParameters = createBootParameterLoader(state, clock, isLocal ? secret : undefined);
   const { keyRing } = state.options;
   const secrets = createSecrets({
     load: keyRing === undefined ? undefined : () => loadKeyRing(keyRing.parameter),
     clock,
     onFailure: (error) => {
-      const { data } = describeError(error, { requestId: "", environment: state.environment }).log;
+      const { data } = describeError(error, { requestId: "", environment }).log;
       runtime.log.error("config.key_ring_failed", data);
     },
   });
@@ -83,16 +88,19 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
 
   const log = createServerLogger({
     ...state.options.log,
-    environment: state.environment,
+    environment,
     env: variables,
     clock,
     powertoolsThreshold: options.powertools,
     ...(options.write === undefined ? {} : { write: options.write }),
   });
-  const channels = new Map([...builtInChannels(state.options.delivery), ...state.registry.channels]);
+  const channels = new Map([
+    ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }),
+    ...state.registry.channels,
+  ]);
   const runtime: { -readonly [Name in keyof Runtime]: Runtime[Name] } = {
     server: state,
-    environment: state.environment,
+    environment,
     variables,
     clock,
     log,

@@ -1,11 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { openDatabase } from "../aws/dynamodb.ts";
+import type { WebhookOptions } from "../declare/delivery-options.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import { signToken } from "../identity/token.ts";
+import type { Environment } from "../process/environment.ts";
 import { runInScope } from "../run/scope.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import { callHandler, headersOf } from "./call-handler.ts";
@@ -19,6 +21,7 @@ import { putParameters } from "./test-parameters.ts";
 import { startTestProcess, type TestProcess, untilCrash } from "./test-process.ts";
 import { itemOf, type TestRow } from "./test-row.ts";
 import { startTestStack, type TestStack } from "./test-stack.ts";
+import type { TestTokenOptions } from "./test-token.ts";
 
 /** Options of `app.fetch`. */
 export interface TestFetchOptions {
@@ -35,6 +38,8 @@ export interface TestFetchOptions {
 export interface TestApp {
   /** Sends a request to the server's container over HTTP. */
   fetch(path: string, options?: TestFetchOptions): Promise<Response>;
+  /** Signs a token that this app takes, by its clock. */
+  token(caller: Caller, options?: TestTokenOptions): Promise<string>;
   /** Calls a handler without HTTP; returns its body or throws its typed error. */
   call(name: string, input?: unknown, options?: { readonly as?: Caller; readonly requestId?: string }): Promise<unknown>;
   /** The `ctx` that a write's handler would get. Nothing ends it: what it publishes or commits is stored with the call. */
@@ -81,6 +86,10 @@ export interface TestAppOptions {
   readonly parameters?: Readonly<Record<string, string>>;
   /** The same as SecureStrings, such as a key ring. Default none. */
   readonly secureParameters?: Readonly<Record<string, string>>;
+  /** Default: the server's own `environment`, otherwise `test`, whatever `NODE_ENV` says. */
+  readonly environment?: Environment;
+  /** Where webhooks may go in place of the server's own `delivery.webhook`, such as to a server of the test. */
+  readonly webhooks?: Pick<WebhookOptions, "allowHttp" | "allowPrivate">;
 }
 
 /**
@@ -110,30 +119,38 @@ export interface WatchedAppOptions extends TestAppOptions {
 /** The same, for the crash kit. */
 export async function startWatchedApp(
   server: Server,
-  { parameters = {}, secureParameters = {}, maxSteps }: WatchedAppOptions,
+  { parameters = {}, secureParameters = {}, ...options }: WatchedAppOptions,
 ): Promise<WatchedApp> {
   const stack = await startTestStack(server);
   try {
     await putParameters(stack, parameters, "String");
     await putParameters(stack, secureParameters, "SecureString");
-    return await startOn(stack, server, maxSteps);
+    return await startOn(stack, server, options);
   } catch (error) {
     await stack.close();
     throw error;
   }
 }
 
-async function startOn(stack: TestStack, server: Server, maxSteps?: number): Promise<WatchedApp> {
+async function startOn(
+  stack: TestStack,
+  server: Server,
+  { environment, webhooks, maxSteps }: WatchedAppOptions,
+): Promise<WatchedApp> {
   const { clock, timers } = createTestClock();
   const logs: Record<string, unknown>[] = [];
   const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
-  const options = serverInternals(server).options.auth;
-  const secret = options?.secret ?? randomBytes(32).toString("base64url");
-  const { jwks: _replaced, ...auth } = { ...options, secret };
+  const { options } = serverInternals(server);
+  const secret = options.auth?.secret ?? randomBytes(32).toString("base64url");
+  const { jwks: _replaced, ...auth } = { ...options.auth, secret };
   const { calls, sequence, faults, watch } = createCallWatch(() => crash());
   const variables = { LOG_LEVEL: "debug", ...stack.env };
-  const start = () =>
-    startTestProcess(server, { variables, clock, timers, auth, developmentSecret: secret, logs, recorded, watch });
+  const process = {
+    ...{ variables, clock, timers, auth, developmentSecret: secret, logs, recorded, watch },
+    environment: environment ?? options.environment ?? "test",
+    ...(webhooks === undefined ? {} : { webhook: { ...options.delivery?.webhook, ...webhooks } }),
+  };
+  const start = () => startTestProcess(server, process);
   let current = await start();
   let next: Promise<TestProcess> | undefined;
   const crash = () => {
@@ -156,7 +173,7 @@ async function startOn(stack: TestStack, server: Server, maxSteps?: number): Pro
   const app: TestApp = {
     fetch: async (path, { as, body, headers = {}, method, signal } = {}) => {
       const { port, signal: life } = await running();
-      const token = as === undefined ? undefined : await signToken(tokenOf(as, auth), clock);
+      const token = as === undefined ? undefined : await app.token(as);
       const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
       return fetch(`http://127.0.0.1:${port}${path}`, {
         method: method ?? (body === undefined ? "GET" : "POST"),
@@ -170,6 +187,7 @@ async function startOn(stack: TestStack, server: Server, maxSteps?: number): Pro
         signal: signal === undefined ? life : AbortSignal.any([signal, life]),
       });
     },
+    token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
     call: async (name, input, { as, requestId } = {}) => {
       const process = await running();
       return untilCrash(process, callHandler(process.runtime, name, input, as, requestId));

@@ -28,7 +28,7 @@ export interface TestProcess {
 }
 
 /** What a test process runs on. */
-export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "developmentSecret"> {
+export interface TestProcessOptions extends Pick<RuntimeOptions, "auth" | "developmentSecret" | "environment" | "webhook"> {
   readonly clock: Clock;
   readonly timers: TestTimers;
   readonly variables: Readonly<Record<string, string>>;

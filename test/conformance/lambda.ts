@@ -1,5 +1,6 @@
 import type { Server } from "keelson";
-import { type HttpApiEvent, type HttpApiResult, lambdaHttp } from "keelson/lambda";
+import { type HttpApiResult, lambdaHttp } from "keelson/lambda";
+import { lambdaEvent } from "keelson/testing";
 import { vi } from "vitest";
 
 /** What an API Gateway event is made of, as far as it matters here. */
@@ -38,7 +39,10 @@ export async function withLambda<Result>(
   try {
     const handler = lambdaHttp(server);
     return await work({
-      invoke: (request) => handler(event(request), context),
+      invoke: ({ as, ...request }) => {
+        const claims = as === undefined ? {} : { claims: { sub: as.id, tenantId: as.tenantId } };
+        return handler(lambdaEvent("httpApi", { ...request, ...claims }), context);
+      },
       lines,
       logs: () => lines.map((line) => JSON.parse(line) as Record<string, unknown>),
     });
@@ -48,21 +52,5 @@ export async function withLambda<Result>(
   }
 }
 
+/** Without a time that runs out, which is the signal of some. */
 const context = { awsRequestId: "aws-1" } as Parameters<ReturnType<typeof lambdaHttp>>[1]; // the part that is read
-
-function event({ path, headers = {}, as }: LambdaRequest): HttpApiEvent {
-  const [rawPath = "/", rawQueryString = ""] = path.split("?");
-  return {
-    version: "2.0",
-    routeKey: "$default",
-    rawPath: decodeURIComponent(rawPath), // as an HTTP API has it
-    rawQueryString,
-    headers: { ...headers },
-    isBase64Encoded: false,
-    requestContext: {
-      stage: "$default",
-      http: { method: "GET", path: rawPath, protocol: "HTTP/1.1", sourceIp: "203.0.113.9", userAgent: "test" },
-      ...(as === undefined ? {} : { authorizer: { jwt: { claims: { sub: as.id, tenantId: as.tenantId }, scopes: [] } } }),
-    },
-  } as unknown as HttpApiEvent; // the parts of an event that are read
-}

@@ -7,8 +7,8 @@ const written = writeBlocks(allBlocks().filter(({ document, language }) => docum
 const shown = written.files.map(({ path }) => path).filter((path) => path.endsWith(".test.ts"));
 afterAll(() => written.remove());
 
-test("the guide to testing shows three files of tests", () => {
-  expect(shown.length).toBe(3);
+test("the guide to testing shows four files of tests", () => {
+  expect(shown.length).toBe(4);
 });
 
 for (const path of shown) await import(path);

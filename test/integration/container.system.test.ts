@@ -1,5 +1,6 @@
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { connect } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
@@ -217,6 +218,23 @@ test.each([
 ])("%s stops the start with exit code 1 and says why", async (_name, env, message) => {
   await expect(start(env)).rejects.toThrow(message);
   await expect(start(env)).rejects.toThrow(/exited with 1/);
+});
+
+test("a port in use stops the start with exit code 1 and one sentence, which says what to do", async () => {
+  const taken = createServer().listen(0);
+  await once(taken, "listening");
+  const { port } = taken.address() as AddressInfo; // safe: it listens on a port, not on a pipe
+  try {
+    const failure = String(await start({ PORT: String(port) }).catch((error: unknown) => error));
+
+    expect(failure).toMatch(/it exited with 1 before it started: {2}\[\{[^{}]*\}\]$/);
+    expect(failure).toContain(
+      `"message":"Port ${port} is in use: stop the process that listens on it, or set PORT to another one"`,
+    );
+    expect(failure).not.toContain('"stack"');
+  } finally {
+    taken.close();
+  }
 });
 
 test("a secret that is too short stops the start with exit code 1 and one line, which says what to do", async () => {

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -52,6 +52,24 @@ const said = ({ logs }: StartedProcess, msg: string) => logs.filter((line) => li
 const hears = (one: StartedProcess, msg: string, count = 1) =>
   expect.poll(() => said(one, msg).length, { timeout: 30_000, interval: 10 }).toBeGreaterThanOrEqual(count);
 const completed = (one: StartedProcess) => said(one, "shutdown.completed")[0];
+
+test.each([["KEELSON_WATCH"], ["WATCH_REPORT_DEPENDENCIES"]])(
+  "Restarted with each change, as %s says, a process does not linger, and leaves its embedded stack for the next one",
+  async (variable) => {
+    const directory = mkdtempSync(join(tmpdir(), "keelson-watched-"));
+    const env = { KEELSON_DIRECTORY: directory, [variable]: "1" };
+    const one = await start({ env });
+    one.child.kill("SIGTERM");
+    expect(await one.exited).toMatchObject({ code: 0 });
+    expect(completed(one)).toMatchObject({ clean: true, phaseMs: { draining: 0 } });
+
+    const two = await start({ env });
+    expect(said(two, "embedded.attached")).toHaveLength(1);
+    const { pid } = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
+    process.kill(pid, "SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+  },
+);
 
 test("A shutdown goes through its phases in their order, finishes what is in flight, and says how long each has taken", async () => {
   const one = await start({ shutdown: { lingerMs: 300 } });

@@ -1,0 +1,41 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { isAlive } from "./data-directory.ts";
+import { startEmbeddedStack } from "./index.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "keelson-shared-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const env = { NODE_ENV: "test", KEELSON_WATCH: "1" };
+const holder = () => JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
+
+test("a stack that watched processes share ends 5 s after the last of them, and lets go of the directory", async () => {
+  const stack = await startEmbeddedStack({ directory, env });
+  const { pid } = holder();
+  const beganMs = performance.now();
+  await stack.close();
+  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 20_000 });
+  expect(performance.now() - beganMs).toBeGreaterThan(4_900);
+  expect(holder()).toMatchObject({ pid, isEnding: true });
+
+  const own = await startEmbeddedStack({ directory, env: { NODE_ENV: "test" } });
+  await own.close();
+});
+
+test("one that hangs is named", async () => {
+  await startEmbeddedStack({ directory, env });
+  const { pid } = holder();
+  process.kill(pid, "SIGSTOP");
+  try {
+    await expect(startEmbeddedStack({ directory, env })).rejects.toThrow(
+      `The embedded stack of ${directory} does not answer; end the process that ${directory}/holder.json names`,
+    );
+  } finally {
+    process.kill(pid, "SIGKILL");
+  }
+});

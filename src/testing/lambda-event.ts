@@ -1,0 +1,62 @@
+import type {
+  ALBEvent,
+  APIGatewayProxyEvent,
+  APIGatewayProxyEventV2,
+  DynamoDBStreamEvent,
+  ScheduledEvent,
+  SQSEvent,
+} from "aws-lambda";
+import {
+  functionUrlEvent,
+  httpApiEvent,
+  httpApiV1Event,
+  loadBalancerEvent,
+  loadBalancerMultiValueEvent,
+  restApiEvent,
+} from "./lambda-http-events.ts";
+import { type LambdaMessages, type LambdaRows, scheduleEvent, sqsEvent, streamEvent } from "./lambda-records.ts";
+import type { LambdaGatewayRequest, LambdaRequest } from "./lambda-request.ts";
+
+/** The events that {@link lambdaEvent} makes, by the trigger that sends them: what each is made of, and what it is. */
+export interface LambdaEvents {
+  readonly restApi: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEvent };
+  /** Payload format 2.0. */
+  readonly httpApi: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEventV2 };
+  /** Payload format 1.0. */
+  readonly httpApiV1: { readonly of: LambdaGatewayRequest; readonly event: APIGatewayProxyEvent };
+  readonly functionUrl: { readonly of: LambdaRequest; readonly event: APIGatewayProxyEventV2 };
+  readonly loadBalancer: { readonly of: LambdaRequest; readonly event: ALBEvent };
+  /** With multi-value headers. */
+  readonly loadBalancerMultiValue: { readonly of: LambdaRequest; readonly event: ALBEvent };
+  readonly sqs: { readonly of: LambdaMessages; readonly event: SQSEvent };
+  readonly dynamoDbStream: { readonly of: LambdaRows; readonly event: DynamoDBStreamEvent };
+  readonly schedule: { readonly of: Readonly<Record<never, never>>; readonly event: ScheduledEvent };
+}
+
+/** A trigger of a Lambda function. */
+export type LambdaTrigger = keyof LambdaEvents;
+
+/**
+ * Makes the event that a trigger sends to a Lambda function.
+ *
+ * @example
+ * const answer = await lambdaHttp(server)(lambdaEvent("httpApi", { path: "/files?tag=a" }), lambdaContext());
+ */
+export function lambdaEvent<Trigger extends LambdaTrigger>(
+  trigger: Trigger,
+  of: LambdaEvents[Trigger]["of"],
+): LambdaEvents[Trigger]["event"] {
+  return makers[trigger](of);
+}
+
+const makers: { readonly [Trigger in LambdaTrigger]: (of: LambdaEvents[Trigger]["of"]) => LambdaEvents[Trigger]["event"] } = {
+  restApi: restApiEvent,
+  httpApi: httpApiEvent,
+  httpApiV1: httpApiV1Event,
+  functionUrl: functionUrlEvent,
+  loadBalancer: loadBalancerEvent,
+  loadBalancerMultiValue: loadBalancerMultiValueEvent,
+  sqs: sqsEvent,
+  dynamoDbStream: streamEvent,
+  schedule: scheduleEvent,
+};

@@ -1,0 +1,167 @@
+import type { ALBEvent, APIGatewayProxyEvent, APIGatewayProxyEventV2 } from "aws-lambda";
+import { decodedPath, type LambdaGatewayRequest, type LambdaRequest, listsOf, sentRequest } from "./lambda-request.ts";
+
+const account = { accountId: "123456789012", apiId: "test" };
+const now = () => ({ time: new Date().toISOString(), timeEpoch: Date.now() });
+
+/** A REST API's event: its path has no stage and is as the client sent it. */
+export function restApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+  const { stage = "test", claims } = request;
+  const { path, query } = sentRequest(request);
+  return version1(request, {
+    path,
+    stage,
+    query: [...new URLSearchParams(query)],
+    authorizer: claims === undefined ? undefined : { claims },
+  });
+}
+
+/** An HTTP API's event of payload format 1.0: its path is decoded and has the stage in front. */
+export function httpApiV1Event(request: LambdaGatewayRequest): APIGatewayProxyEvent {
+  const { stage = "$default", claims } = request;
+  const { path, query } = sentRequest(request);
+  const event = version1(request, {
+    path: withStage(decodedPath(path), stage),
+    stage,
+    query: [...new URLSearchParams(query)],
+    authorizer: claims === undefined ? undefined : { claims, scopes: null },
+  });
+  return Object.assign(event, { version: "1.0" });
+}
+
+/** An HTTP API's event of payload format 2.0: its path is decoded and has the stage in front. */
+export function httpApiEvent(request: LambdaGatewayRequest): APIGatewayProxyEventV2 {
+  const { stage = "$default", claims } = request;
+  const rawPath = withStage(decodedPath(sentRequest(request).path), stage);
+  const domainName = "test.execute-api.us-east-1.amazonaws.com";
+  const authorizer = claims === undefined ? {} : { authorizer: { jwt: { claims, scopes: null } } };
+  return version2(request, rawPath, { stage, domainName, ...authorizer });
+}
+
+/** A function URL's event: its path is as the client sent it. */
+export function functionUrlEvent(request: LambdaRequest): APIGatewayProxyEventV2 {
+  const domainName = "test.lambda-url.us-east-1.on.aws";
+  return version2(request, sentRequest(request).path, { stage: "$default", domainName });
+}
+
+/** A load balancer's event: nothing in it is decoded, and of what is there twice it has the last. */
+export function loadBalancerEvent(request: LambdaRequest): ALBEvent {
+  const { headers, query, ...rest } = balanced(request);
+  return { ...rest, headers: Object.fromEntries(headers), queryStringParameters: Object.fromEntries(query) };
+}
+
+/** The event of a load balancer whose target group has multi-value headers. */
+export function loadBalancerMultiValueEvent(request: LambdaRequest): ALBEvent {
+  const { headers, query, ...rest } = balanced(request);
+  return { ...rest, multiValueHeaders: listsOf(headers), multiValueQueryStringParameters: listsOf(query) };
+}
+
+interface Version1 {
+  readonly path: string;
+  readonly stage: string;
+  /** Decoded. */
+  readonly query: readonly (readonly [string, string])[];
+  readonly authorizer: object | undefined;
+}
+
+function version1(request: LambdaGatewayRequest, { path, stage, query, authorizer }: Version1): APIGatewayProxyEvent {
+  const { method, body = null, isBase64Encoded, ip, ...sent } = sentRequest(request);
+  const headers = [...sent.headers, ...sent.cookies.map((cookie) => ["Cookie", cookie] as const)];
+  return {
+    resource: "/{proxy+}",
+    path,
+    httpMethod: method,
+    headers: Object.fromEntries(headers),
+    multiValueHeaders: listsOf(headers),
+    queryStringParameters: query.length === 0 ? null : Object.fromEntries(query),
+    multiValueQueryStringParameters: query.length === 0 ? null : listsOf(query),
+    pathParameters: { proxy: path.slice(1) },
+    stageVariables: null,
+    requestContext: {
+      ...account,
+      authorizer,
+      protocol: "HTTP/1.1",
+      httpMethod: method,
+      identity: { ...nobody, sourceIp: ip, userAgent: "test" },
+      path: `/${stage}${sent.path}`,
+      stage,
+      requestId: crypto.randomUUID(),
+      requestTimeEpoch: now().timeEpoch,
+      resourceId: "test",
+      resourcePath: "/{proxy+}",
+    },
+    body,
+    isBase64Encoded,
+  };
+}
+
+/** A client without certificate, key and AWS account. */
+const nobody = {
+  ...{ accessKey: null, accountId: null, apiKey: null, apiKeyId: null, caller: null, clientCert: null, user: null },
+  ...{ cognitoAuthenticationProvider: null, cognitoAuthenticationType: null, cognitoIdentityId: null, userArn: null },
+  ...{ cognitoIdentityPoolId: null, principalOrgId: null },
+};
+
+interface Version2 {
+  readonly stage: string;
+  readonly domainName: string;
+  readonly authorizer?: object;
+}
+
+function version2(request: LambdaRequest, rawPath: string, context: Version2): APIGatewayProxyEventV2 {
+  const { method, query, headers, cookies, body, isBase64Encoded, ip } = sentRequest(request);
+  const parameters = Object.entries(listsOf(new URLSearchParams(query)));
+  return {
+    version: "2.0",
+    routeKey: "$default",
+    rawPath,
+    rawQueryString: query,
+    headers: Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value])),
+    ...(cookies.length === 0 ? {} : { cookies: [...cookies] }),
+    ...(parameters.length === 0
+      ? {}
+      : { queryStringParameters: Object.fromEntries(parameters.map(([name, values]) => [name, values.join(",")])) }),
+    requestContext: {
+      ...account,
+      domainPrefix: "test",
+      http: { method, path: rawPath, protocol: "HTTP/1.1", sourceIp: ip, userAgent: "test" },
+      requestId: crypto.randomUUID(),
+      routeKey: "$default",
+      ...now(),
+      ...context,
+    },
+    ...(body === undefined ? {} : { body }),
+    isBase64Encoded,
+  };
+}
+
+function balanced(request: LambdaRequest) {
+  const { method, path, query, headers, cookies, body = "", isBase64Encoded, ip } = sentRequest(request);
+  const lowered = headers.map(([name, value]) => [name.toLowerCase(), value] as const);
+  const forwarded = lowered.find(([name]) => name === "x-forwarded-for")?.[1];
+  return {
+    requestContext: { elb: { targetGroupArn: `arn:aws:elasticloadbalancing:us-east-1:${account.accountId}:targetgroup/test/1` } },
+    httpMethod: method,
+    path,
+    headers: [
+      ...lowered.filter(([name]) => name !== "x-forwarded-for"),
+      ...(cookies.length === 0 ? [] : [["cookie", cookies.join("; ")] as const]),
+      ["x-forwarded-for", forwarded === undefined ? ip : `${forwarded}, ${ip}`] as const,
+      ["x-forwarded-port", "443"] as const,
+      ["x-forwarded-proto", "https"] as const,
+    ],
+    query: query
+      .split("&")
+      .filter((pair) => pair !== "")
+      .map((pair) => {
+        const [name = "", ...value] = pair.split("=");
+        return [name, value.join("=")] as const;
+      }),
+    body,
+    isBase64Encoded,
+  };
+}
+
+function withStage(path: string, stage: string): string {
+  return stage === "$default" ? path : `/${stage}${path}`;
+}
