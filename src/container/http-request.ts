@@ -1,7 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { HeaderMap } from "../http/headers.ts";
 
-/** The headers of a message, which are its own: copying them took longer than reading them. Repeated ones Node has joined, `set-cookie` alone it has as a list. */
+/**
+ * The headers of a message, Node's own object: copying it took as long as making it. Repeated ones Node has joined,
+ * `set-cookie` alone it has as a list.
+ */
 export function headersOf({ headers }: IncomingMessage): HeaderMap {
   const { "set-cookie": list } = headers;
   return (list === undefined ? headers : { ...headers, "set-cookie": list.join(", ") }) as HeaderMap; // safe: all others are texts

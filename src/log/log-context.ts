@@ -13,7 +13,7 @@ export interface RecordRules {
   readonly isTaken?: (name: string) => boolean;
   /** A name with the quotes around it, `:` and the quote of a text after it; `undefined` where a plain text may not follow. */
   readonly plainMember: (name: string) => PlainMember | undefined;
-  /** The messages that were written before, with their names: they come again and again. */
+  /** `"msg":"text"` of messages that were written before: nearly all are constants. */
   readonly messages: Map<string, string>;
 }
 

@@ -40,6 +40,7 @@ export function recordFields(context: LogContext, msg: unknown, data: unknown, r
 function bodyText(context: LogContext, msg: unknown, data: unknown, rules: RecordRules): string {
   const fields = fieldsOf(data, "data");
   if (typeof msg === "string") {
+    // First, since it settles what `has` looks at.
     const start = context.text + (rules.messages.get(msg) ?? learnMessage(msg, rules));
     return start + (plainText(fields, context, rules) ?? dataText(fields, recordLimits.dataCharacters, context, rules).text);
   }
@@ -52,7 +53,8 @@ function bodyText(context: LogContext, msg: unknown, data: unknown, rules: Recor
 
 function learnMessage(msg: string, { messages }: RecordRules): string {
   const text = `"msg":${msgText(msg)}`;
-  if (messages.size < 200 && msg.length <= 64) messages.set(msg, text);
+  const { rememberedMessages, messageLength } = plainLimits;
+  if (messages.size < rememberedMessages && msg.length <= messageLength) messages.set(msg, text);
   return text;
 }
 
@@ -74,7 +76,7 @@ function errorField(error: Error, { names }: Fields): Fields {
 }
 
 /** Far within the limits. */
-const plainLimits = Object.freeze({ fields: 16, characters: 256 });
+const plainLimits = Object.freeze({ fields: 16, characters: 256, rememberedMessages: 200, messageLength: 64 });
 
 /**
  * What nearly all data is: a few short texts, numbers and booleans with nothing to bound, to escape, to redact or to rename; each
