@@ -1,13 +1,14 @@
 # The sample of examples/files as an image, and a template for an application of yours. It stores on AWS, or on what
 # AWS_ENDPOINT_URL names, and needs KEELSON_AUTH_SECRET. Both come from the environment: nothing secret is built in.
 
-# The digest is of the index for all platforms; its Node is the one of package.json's optionalDependencies.
+# The digest is of the index for all platforms; its Node is the one of scripts/node/package.json.
 FROM node:24.21.0-bookworm-slim@sha256:d6aa754f16b3197301076f047b5def2f02ea1dbbc2ca920407d46d7ec7f87b20 AS base
 WORKDIR /app
 
 FROM base AS build
 COPY package.json package-lock.json ./
-RUN --mount=type=cache,target=/root/.npm npm ci --ignore-scripts --no-audit --no-fund
+# Without the workspace, Node's binaries for development: the image has its own.
+RUN --mount=type=cache,target=/root/.npm npm ci --workspaces=false --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts/build.mjs scripts/
 COPY src src
@@ -15,10 +16,10 @@ RUN npm run build
 
 FROM base AS dependencies
 COPY package.json package-lock.json ./
-# Optional are Node's binaries for development: the image has its own. The second line is for the sample: what it needs
-# besides keelson is among the devDependencies here. An application has its own among its dependencies, and needs no such line.
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
-    && npm install --no-save --save-prod --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
+# The second line is for the sample: what it needs besides keelson is among the devDependencies here. An application has its
+# own among its dependencies, and needs no such line.
+RUN --mount=type=cache,target=/root/.npm npm ci --workspaces=false --omit=dev --ignore-scripts --no-audit --no-fund \
+    && npm install --no-save --save-prod --workspaces=false --omit=dev --ignore-scripts --no-audit --no-fund \
     zod@4.6.7 @aws-sdk/client-s3@3.1162.0 @aws-sdk/s3-request-presigner@3.1162.0
 
 FROM base AS runtime

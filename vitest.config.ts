@@ -12,6 +12,7 @@ export const alias = [
   { find: "keelson/container", replacement: source("container/index.ts") },
   { find: "keelson/operators", replacement: source("operators/index.ts") },
   { find: "keelson/middy", replacement: source("lambda/middy.ts") },
+  { find: "keelson/claim-layer", replacement: source("claim-layer/index.ts") },
   { find: "keelson/client", replacement: source("client/index.ts") },
   { find: "keelson/embedded", replacement: source("embedded/index.ts") },
   { find: "keelson/testing", replacement: source("testing/index.ts") },

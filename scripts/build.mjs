@@ -1,5 +1,6 @@
 // Builds dist/ from src/: the TypeScript compiler writes beside it, then each file takes the place of the one before. So
 // whatever imports from dist/ meanwhile finds every file, whole, and so does another build; one that fails changes nothing.
+// Of the declarations it keeps those that an entry point reaches: the others would only weigh.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -21,10 +22,29 @@ const built = mkdtempSync(join(root, prefix)); // in the same file system as dis
 try {
   const command = [tsc, "-p", join(root, "tsconfig.build.json"), "--outDir", built];
   const { status } = spawnSync(process.execPath, command, { stdio: "inherit" });
-  if (status === 0) await replace(join(root, "dist"), built);
+  if (status === 0) {
+    removeUnreached(built);
+    await replace(join(root, "dist"), built);
+  }
   process.exitCode = status ?? 1;
 } finally {
   rmSync(built, { recursive: true, force: true });
+}
+
+/** Removes the declarations that nobody can import: those that no entry point's own lead to. */
+function removeUnreached(folder) {
+  const { exports = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const reached = new Set();
+  const reach = (file) => {
+    if (reached.has(file)) return;
+    reached.add(file);
+    const imports = readFileSync(file, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)\.ts"/g);
+    for (const [, path] of imports) reach(join(dirname(file), `${path}.d.ts`));
+  };
+  for (const { types } of Object.values(exports)) if (types !== undefined) reach(join(folder, types.replace("./dist/", "")));
+  for (const name of filesOf(folder)) {
+    if (name.endsWith(".d.ts") && !reached.has(join(folder, name))) rmSync(join(folder, name));
+  }
 }
 
 /** Makes a folder hold the files of another: what is new comes first, what is gone goes last, what is the same stays. */

@@ -115,7 +115,7 @@ function released(changelog, version) {
 /** Later versions are tested with what this one stores and sends. It is recorded by the package as npm will have it. */
 function keep(folder) {
   say(`recording ${folder}`);
-  const work = mkdtempSync(join(root, ".dist-release-")); // in the checkout, whose node_modules are the versions of package.json
+  const work = mkdtempSync(join(root, ".dist-release-")); // in the checkout, whose node_modules are the versions of package-lock.json
   try {
     const packed = run("npm", ["pack", "--json", "--ignore-scripts", "--pack-destination", work], "npm pack failed");
     run("tar", ["-xzf", JSON.parse(packed)[0].filename], "the package could not be unpacked", work);

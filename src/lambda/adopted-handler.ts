@@ -13,7 +13,7 @@ import { type LambdaAnswer, type WholeResponse, wholeAnswer } from "./codec.ts";
 import { type EventCodec, type MiddyRun, scopeMode } from "./execution-mode.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { assertFits, eventCodec, failure, type HttpFacts } from "./http-events.ts";
-import type { ExecutionMode } from "./lazy-mode.ts";
+import type { ExecutionMode } from "./middleware.ts";
 import { fromMiddy } from "./middy-error.ts";
 import { readResult } from "./result.ts";
 import type { ClaimDescription } from "./write-once.ts";

@@ -3,7 +3,7 @@ import { describeError } from "../errors/describe.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "../run/scope.ts";
 import { createDeadlines, type EarlyTimeout, type TimeoutListener } from "./deadline.ts";
-import type { ExecutionMode } from "./lazy-mode.ts";
+import type { ExecutionMode } from "./middleware.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
 
 /** How a kind of event becomes a scope, and how results and errors of the run become answers. */

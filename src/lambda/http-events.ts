@@ -7,8 +7,8 @@ import { formReader, type HttpCodec, type LambdaAnswer, toAnswer, tooLarge, type
 import { type EventCodec, scopeMode } from "./execution-mode.ts";
 import { httpApi } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
-import type { ExecutionMode } from "./lazy-mode.ts";
 import { loadBalancer } from "./load-balancer.ts";
+import type { ExecutionMode } from "./middleware.ts";
 import { fromMiddy } from "./middy-error.ts";
 import { kindOf } from "./other-event.ts";
 import { restApi } from "./rest-api.ts";

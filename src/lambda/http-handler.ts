@@ -4,15 +4,13 @@ import { prepareLambda } from "./bind.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { lazyMode } from "./lazy-mode.ts";
+import type { WithMiddlewares } from "./middleware.ts";
 
 /**
  * A Lambda function for HTTP events; Middy's `use` adds middlewares to it. `Event` only types those middlewares: at
  * run time the function answers events of every shape.
  */
-export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = middy.MiddyfiedHandler<
-  Event,
-  LambdaHttpResult<Event>
->;
+export type LambdaHttpHandler<Event extends LambdaHttpEvent = HttpApiEvent> = WithMiddlewares<Event, LambdaHttpResult<Event>>;
 
 /**
  * Makes one Lambda function that answers every route of the server, for events of a REST API, an HTTP API, a
@@ -51,9 +49,10 @@ function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: stri
     const { loaded, runtime } = await invoked.open();
     return loaded.httpMode(runtime, name);
   });
-  const handler = middy<Event, LambdaHttpResult<Event>>({ executionMode }).handler(answeredByMode);
+  const handler = middy({ executionMode }).handler(answeredByMode);
   handler.handler = refuseHandler;
-  return handler;
+  // Safe: Middy's handlers have these methods, and return themselves.
+  return handler as unknown as LambdaHttpHandler<Event>;
 }
 
 /** The server's handlers answer: another would never be called. */

@@ -1,6 +1,7 @@
 import middy from "@middy/core";
 import { expect, test, vi } from "vitest";
-import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
+import { lazyMode } from "./lazy-mode.ts";
+import type { ExecutionMode } from "./middleware.ts";
 
 /** Runs the handler with what it was given, and says so. */
 const plainMode = ((_tools: unknown, befores: unknown[], handler: (...given: unknown[]) => unknown) =>

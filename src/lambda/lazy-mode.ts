@@ -1,8 +1,5 @@
-import type middy from "@middy/core";
 import { lazy } from "../process/lazy.ts";
-
-/** How Middy runs a function. */
-export type ExecutionMode = NonNullable<middy.PluginObject["executionMode"]>;
+import type { ExecutionMode } from "./middleware.ts";
 
 type Handler = (event: unknown, context: unknown, options?: unknown) => unknown;
 

@@ -3,7 +3,8 @@ import { access as rules } from "../identity/access.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 import type { RequestScopeOptions } from "./adopted-handler.ts";
 import { prepareLambda } from "./bind.ts";
-import { type ExecutionMode, lazyMode } from "./lazy-mode.ts";
+import { lazyMode } from "./lazy-mode.ts";
+import type { ExecutionMode } from "./middleware.ts";
 
 /** What {@link requestScope} adds to the handler's Lambda context. */
 export interface AdoptedContext {

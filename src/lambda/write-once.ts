@@ -1,6 +1,6 @@
-import type middy from "@middy/core";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { isOnceBy, type OnceBy } from "../once/once-by.ts";
+import type { Middleware } from "./middleware.ts";
 
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
@@ -25,7 +25,7 @@ const described = Symbol.for("keelson.writeOnce");
  * @example
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */
-export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): middy.MiddlewareObj {
+export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): Middleware {
   if (once !== undefined && !isOnceBy(once)) throw new TypeError('writeOnce: `once` is "either", "idempotency-key" or false');
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {

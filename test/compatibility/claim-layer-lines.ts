@@ -20,7 +20,7 @@ function layerOf({ version, store }: Party, { isSorted = false, waitMs = 500 }: 
   const table = isSorted
     ? { tableName: "keelson-sorted", keyAttr: "pk", sortKeyAttr: "sk", staticPkValue: "calls" }
     : { tableName: "keelson-calls" };
-  return new version.middy.ClaimLayer({ ...table, awsSdkV3Client: store.dynamoDb, waitMs });
+  return new version.claimLayer.ClaimLayer({ ...table, awsSdkV3Client: store.dynamoDb, waitMs });
 }
 
 /** A function that is idempotent by the layer of the party; it runs for an event once. */

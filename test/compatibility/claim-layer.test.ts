@@ -1,6 +1,6 @@
 // Functions of plain Powertools whose deployment puts ClaimLayer in the place of Powertools' own layer, and back.
 import { DynamoDBPersistenceLayer } from "@aws-lambda-powertools/idempotency/dynamodb";
-import type { ClaimLayerOptions } from "keelson/middy";
+import type { ClaimLayerOptions } from "keelson/claim-layer";
 import { describe, expect, test } from "vitest";
 import { claimLayerLines } from "./claim-layer-lines.ts";
 import type { Line } from "./line.ts";
@@ -16,8 +16,8 @@ class OwnLayer extends DynamoDBPersistenceLayer {
 }
 
 const current = await currentVersion();
-// Safe: of its `middy` the lines use the layer, and that by the members of Powertools' base class.
-const powertools = { ...current, name: "Powertools", middy: { ClaimLayer: OwnLayer } as unknown as Version["middy"] };
+// Safe: of its `claimLayer` the lines use the layer, and that by the members of Powertools' base class.
+const powertools = { ...current, name: "Powertools", claimLayer: { ClaimLayer: OwnLayer } as unknown as Version["claimLayer"] };
 const pairs: (readonly [string, Version, Version])[] = [
   ["Powertools' own layer, then this one", powertools, current],
   ["this one, then Powertools' own layer", current, powertools],

@@ -45,7 +45,7 @@ process.exit(0); // what is in progress stays so
 
 /** All entry points that versions meet by as one file; other packages stay outside. */
 async function bundle(): Promise<void> {
-  const parts = { keelson: ".", lambda: "./lambda", middy: "./middy", operators: "./operators" };
+  const parts = { keelson: ".", lambda: "./lambda", middy: "./middy", claimLayer: "./claim-layer", operators: "./operators" };
   const entry = Object.entries(parts).map(([part, path]) => `export * as ${part} from ${JSON.stringify(fileOf(path))};`);
   const built = await rolldown({
     input: "kept",

@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type * as Keelson from "keelson";
+import type * as ClaimLayer from "keelson/claim-layer";
 import type * as Lambda from "keelson/lambda";
 import type * as Middy from "keelson/middy";
 import type * as Operators from "keelson/operators";
@@ -13,6 +14,7 @@ export interface Version {
   readonly keelson: typeof Keelson;
   readonly lambda: typeof Lambda;
   readonly middy: typeof Middy;
+  readonly claimLayer: typeof ClaimLayer;
   readonly operators: typeof Operators;
 }
 
@@ -28,23 +30,25 @@ export function keptFile(version: string, file: string): string {
 
 /** The version of the sources. */
 export async function currentVersion(): Promise<Version> {
-  const [keelson, lambda, middy, operators] = await Promise.all([
+  const [keelson, lambda, middy, claimLayer, operators] = await Promise.all([
     import("keelson"),
     import("keelson/lambda"),
     import("keelson/middy"),
+    import("keelson/claim-layer"),
     import("keelson/operators"),
   ]);
-  return { name: "current", keelson, lambda, middy, operators };
+  return { name: "current", keelson, lambda, middy, claimLayer, operators };
 }
 
 /** A kept version, as it was published. */
 export async function keptVersion(name: string): Promise<Version> {
   const url = pathToFileURL(keptFile(name, "keelson.js")).href;
   // Safe for what the tests call: it was there in the first version that is kept, and public API stays.
-  const bundle = (await import(/* @vite-ignore */ url)) as Omit<Version, "operators"> & Partial<Version>;
+  const bundle = (await import(/* @vite-ignore */ url)) as Omit<Version, "operators" | "claimLayer"> & Partial<Version>;
   const { keelson, lambda, middy } = bundle;
-  // Safe: what `keelson/operators` has, `keelson` had before there was such an entry point.
-  return { name, keelson, lambda, middy, operators: bundle.operators ?? (keelson as unknown as typeof Operators) };
+  // Safe: what `keelson/operators` has, `keelson` had before there was such an entry point, and `keelson/middy` the layer.
+  const operators = bundle.operators ?? (keelson as unknown as typeof Operators);
+  return { name, keelson, lambda, middy, claimLayer: bundle.claimLayer ?? (middy as unknown as typeof ClaimLayer), operators };
 }
 
 /** Each kept version with the current one, in both orders, and how that is called. */

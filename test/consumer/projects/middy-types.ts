@@ -1,0 +1,37 @@
+// Middy's own types and keelson's, of the same things, in both directions. It is compiled and never run.
+import middy from "@middy/core";
+import httpErrorHandler from "@middy/http-error-handler";
+import httpHeaderNormalizer from "@middy/http-header-normalizer";
+import httpJsonBodyParser from "@middy/http-json-body-parser";
+import httpSecurityHeaders from "@middy/http-security-headers";
+import inputOutputLogger from "@middy/input-output-logger";
+import { buildServer } from "keelson";
+import { type HttpApiEvent, type LambdaHttpResult, lambdaHttp, type RestApiEvent } from "keelson/lambda";
+import { type ExecutionMode, type Middleware, requestScope, writeOnce } from "keelson/middy";
+
+const server = buildServer({ features: [] });
+
+// What is keelson's goes where Middy's is asked for.
+export const theirMiddleware: middy.MiddlewareObj = writeOnce();
+export const theirMode: NonNullable<middy.PluginObject["executionMode"]> = requestScope(server, { handler: "legacy.note.take" });
+export const adopted = middy({ executionMode: requestScope(server, { handler: "legacy.note.take" }) })
+  .use(httpJsonBodyParser())
+  .use(writeOnce())
+  .use([httpErrorHandler(), writeOnce()])
+  .handler(async () => ({ statusCode: 200 }));
+
+// What is Middy's goes where keelson's is asked for.
+const own: middy.MiddlewareObj = { before: () => undefined };
+export const ourMiddleware: Middleware = own;
+export const typed: middy.MiddlewareObj<HttpApiEvent, LambdaHttpResult<HttpApiEvent>> = {
+  before: ({ event }) => void event.rawPath,
+};
+export const ourMode: ExecutionMode = middy.prototype as NonNullable<middy.PluginObject["executionMode"]>;
+export const http = lambdaHttp(server)
+  .use(own)
+  .use(typed)
+  .use(httpJsonBodyParser())
+  .use([httpHeaderNormalizer(), httpErrorHandler()])
+  .use(httpSecurityHeaders())
+  .use(inputOutputLogger());
+export const rest = lambdaHttp<RestApiEvent>(server).use([httpJsonBodyParser(), own]).use(httpErrorHandler());
