@@ -41,7 +41,7 @@ type KebabCase<
 
 type BeginsWord<Before extends string, Letter extends string, Rest extends string> =
   IsCapital<Letter> extends true
-    ? Before extends ""
+    ? Before extends "" | "-" | "_" | "$"
       ? false
       : IsCapital<Before> extends true
         ? Rest extends `${infer Next}${string}`
