@@ -17,11 +17,14 @@ export type Answer<Output> = Output | Reply<Output> | Response;
  * What a handler returns: `Given` as it was inferred, a promise or not, where it fits `Output`. Otherwise a text, which nothing
  * is: the compiler's message is that line, rather than seven about an `Awaitable<Answer<Output>>`.
  */
-type Returned<Given, Output> = [Awaited<Given>] extends [Answer<Output>]
+type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
-  : [Awaited<Given>] extends [Answer<Unwritten<Output>>]
+  : [Settled<Given>] extends [Answer<Unwritten<Output>>]
     ? Given
-    : `the result does not match \`output\`: ${Misfits<Awaited<Given>, Unwritten<Output>>}`;
+    : `the result does not match \`output\`: ${Misfits<Settled<Given>, Unwritten<Output>>}`;
+
+/** `Awaited`, of promises alone: that costs a fifth of the instantiations. */
+type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
 
 /** A schema, or nothing that compiles where the entry of `Queries` has another input. */
 type QueryInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
