@@ -21,7 +21,7 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
   ? Given
   : [Settled<Given>] extends [Answer<Unwritten<Output>>]
     ? Given
-    : `the result does not match \`output\`: ${Misfits<Settled<Given>, Unwritten<Output>>}`;
+    : `the result does not match \`output\`: ${Misfits<Exclude<Settled<Given>, Response>, Unwritten<Output>>}`;
 
 /** `Awaited`, of promises alone: that costs a fifth of the instantiations. */
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
