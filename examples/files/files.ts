@@ -1,11 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import {
+  type AuthenticatedUser,
   access,
   CommitConditionError,
   type ConfigKeyHandle,
   defineFeature,
   NotFoundError,
+  PermanentError,
   type PipelineContext,
   PipelineError,
   reply,
@@ -48,7 +50,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
 
     r.write("file.create", {
       route: "POST /files",
-      access: access.authenticated,
+      access: access.tenant,
       input: newFile,
       output: file,
       handler: async (ctx, { name, sizeMb }) => {
@@ -59,7 +61,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
           throw new ValidationError([{ field: "name", error: `must end in ${accept.join(" or ")}` }]);
         }
         const id = randomUUID();
-        const item: Row = { ...keyOf(ctx, id), id, name, sizeMb, createdAt: new Date().toISOString() };
+        const item: Row = { ...keyOf(ctx.user.tenantId, id), id, name, sizeMb, createdAt: new Date().toISOString() };
         const answer = reply(toFile(item), { status: 201, headers: { location: `/files/${id}` } });
         await ctx.publish("file.created", { id, sizeMb });
         return ctx.commit([{ Put: { TableName: table.name, Item: item } }], answer);
@@ -68,7 +70,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
 
     r.query("file.list", {
       route: "GET /files",
-      access: access.authenticated,
+      access: access.tenant,
       input: z.object({ order: z.string().optional() }),
       output: z.object({ items: z.array(file) }),
       handler: async (ctx, { order }) => {
@@ -81,7 +83,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
 
     r.query("file.quota", {
       route: "GET /files/quota",
-      access: access.authenticated,
+      access: access.tenant,
       output: z.object({ storageQuotaMb: z.number(), usedMb: z.number() }),
       handler: async (ctx) => {
         const rows = await rowsOf(ctx, table.name);
@@ -94,11 +96,13 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
 
     r.query("file.show", {
       route: "GET /files/:id",
-      access: access.authenticated,
+      access: access.tenant,
       input: fileId,
       output: file,
       handler: async (ctx, { id }) => {
-        const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key: keyOf(ctx, id), ConsistentRead: true }));
+        const { Item } = await ctx.db.send(
+          new GetCommand({ TableName: table.name, Key: keyOf(ctx.user.tenantId, id), ConsistentRead: true }),
+        );
         if (Item === undefined) throw new NotFoundError("file", id);
         return toFile(row.parse(Item));
       },
@@ -106,24 +110,24 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
 
     r.query("file.download-url", {
       route: "GET /files/:id/download-url",
-      access: access.authenticated,
+      access: access.tenant,
       input: fileId.extend({ expiresSeconds: z.string().optional() }),
       output: z.object({ url: z.url(), expiresSeconds: z.number() }),
       handler: async (ctx, { id, expiresSeconds }) => {
         const expires = await resolveConfigOrParam(ctx, config.signedUrlExpirySeconds, expiresSeconds, {
           onClamp: (data) => ctx.log.warn("config.per_request_clamped", data),
         });
-        return { url: await presignDownload(tenantOf(ctx), id, expires), expiresSeconds: expires };
+        return { url: await presignDownload(ctx.user.tenantId, id, expires), expiresSeconds: expires };
       },
     });
 
     r.write("file.delete", {
       route: "DELETE /files/:id",
-      access: access.authenticated,
+      access: access.tenant,
       input: fileId,
       handler: async (ctx, { id }) => {
         await refuseInMaintenance(ctx, config.maintenanceMode);
-        const remove = { TableName: table.name, Key: keyOf(ctx, id), ConditionExpression: "attribute_exists(pk)" };
+        const remove = { TableName: table.name, Key: keyOf(ctx.user.tenantId, id), ConditionExpression: "attribute_exists(pk)" };
         try {
           return await ctx.commit([{ Delete: remove }], undefined);
         } catch (error) {
@@ -139,9 +143,11 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
     r.job("file.scan", {
       input: scan,
       handler: async (ctx, { id }) => {
+        const { tenantId } = ctx.user;
+        if (tenantId === undefined) throw new PermanentError("a file belongs to a tenant, and the scan has none");
         const scanned = {
           TableName: table.name,
-          Key: keyOf(ctx, id),
+          Key: keyOf(tenantId, id),
           UpdateExpression: "SET scannedAt = :now ADD scans :one",
           ConditionExpression: "attribute_exists(pk)",
           ExpressionAttributeValues: { ":now": new Date().toISOString(), ":one": 1 },
@@ -164,14 +170,14 @@ async function refuseInMaintenance(ctx: PipelineContext, maintenanceMode: Config
   if (await ctx.config(maintenanceMode)) throw new PipelineError("Files cannot be changed during maintenance", 503);
 }
 
-async function rowsOf(ctx: PipelineContext, tableName: string): Promise<Row[]> {
+async function rowsOf(ctx: PipelineContext<AuthenticatedUser>, tableName: string): Promise<Row[]> {
   const rows: Row[] = [];
   const pages = paginateQuery(
     { client: ctx.db },
     {
       TableName: tableName,
       KeyConditionExpression: "pk = :pk AND begins_with(sk, :sk)",
-      ExpressionAttributeValues: { ":pk": keyOf(ctx, "").pk, ":sk": "file#" },
+      ExpressionAttributeValues: { ":pk": keyOf(ctx.user.tenantId, "").pk, ":sk": "file#" },
       ConsistentRead: true,
     },
   );
@@ -179,14 +185,8 @@ async function rowsOf(ctx: PipelineContext, tableName: string): Promise<Row[]> {
   return rows;
 }
 
-function keyOf(ctx: PipelineContext, id: string): { pk: string; sk: string } {
-  return { pk: `tenant#${tenantOf(ctx)}`, sk: `file#${id}` };
-}
-
-function tenantOf(ctx: PipelineContext): string {
-  const { tenantId } = ctx.user;
-  if (tenantId === undefined) throw new Error("files belong to a tenant; protect the route with access.authenticated");
-  return tenantId;
+function keyOf(tenantId: string, id: string): { pk: string; sk: string } {
+  return { pk: `tenant#${tenantId}`, sk: `file#${id}` };
 }
 
 function toFile({ id, name, sizeMb }: Row): z.infer<typeof file> {

@@ -115,7 +115,7 @@ test("where the server names a path of SSM, the adapters say where it is read", 
 
 test("where the server has events, jobs or channels, the adapters say where bus and queues are", async () => {
   const pager = defineFeature("pager", (r) => {
-    r.channel("pager", { input: z.object({}), send: async () => undefined });
+    r.channel("beeper", { input: z.object({}), send: async () => undefined });
   });
   const owner = (environment: "development" | "production") => buildServer({ features: [pager], environment });
   const placesOf = async (environment: "development" | "production", variables: Record<string, string>) => {

@@ -38,3 +38,18 @@ export interface Events {}
  */
 // biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
 export interface Jobs {}
+
+/**
+ * The channels that `ctx.delivery.send` knows, by name, with the messages that go through them. A feature adds its own:
+ *
+ * @example
+ * declare module "keelson" {
+ *   interface Channels { sms: { to: string; text: string } }
+ * }
+ */
+export interface Channels {
+  /** Logs messages, as `delivery.message`. */
+  readonly log: Readonly<Record<string, unknown>>;
+  /** Sends a JSON body to a URL, signed with the tenant's secret. */
+  readonly webhook: { readonly url: string; readonly body: Readonly<Record<string, unknown>> };
+}

@@ -2,9 +2,10 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ConfigKeyHandle, KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
 import type { Events } from "../context/names.ts";
 import type { BootProblem } from "../errors/boot.ts";
+import type { AccessRule } from "../identity/access.ts";
 import { configKeys, handler, type RawOptions, table } from "./declare.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
-import type { Answer, Awaitable, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import type { Answer, Awaitable, DeclaredOutput, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
 import type {
   ChannelDeclaration,
   ChannelOptions,
@@ -37,26 +38,33 @@ export type ConfigHandles<Keys> = {
   readonly [Name in keyof Keys]: Keys[Name] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never;
 };
 
-/** The `r` that a feature declares its parts with. */
-export interface FeatureBuilder {
+/**
+ * The `r` that a feature declares its parts with. Where the name of the feature is known, entries of `Queries` and `Jobs` are
+ * held to the schemas that are declared under their names.
+ */
+export interface FeatureBuilder<Name extends string = string> {
   /**
    * Declares configuration keys (specification 2.1) and returns their handles. You may call it
    * several times: a computed key reads keys of an earlier call.
    */
   config<const Keys extends Readonly<Record<string, KeyDeclaration<unknown>>>>(options: {
     readonly keys: Keys;
-  }): ConfigHandles<Keys>;
+    // Written out, not as `ConfigHandles<Keys>`: so a hover shows the handles.
+  }): { readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never };
   /** Declares a DynamoDB table whose keys are strings. */
   table(name: string, options: { readonly partitionKey: string; readonly sortKey?: string }): TableHandle;
   /** Declares a handler that reads, called `<entity>.<operation>`. */
-  query<Input extends StandardSchemaV1, Output, const Result extends Answer<NoInfer<Output>>>(
-    name: string,
-    options: QueryOptions<Input, Output, Result>,
-  ): void;
+  query<
+    const Operation extends string,
+    Input extends StandardSchemaV1,
+    Output = DeclaredOutput<`${Name}.${Operation}`>,
+    const Result = Awaitable<Answer<Output>>,
+    Rule extends AccessRule = AccessRule,
+  >(name: Operation, options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`>): void;
   /** Declares a handler that changes something, called `<entity>.<operation>`. */
-  write<Input extends StandardSchemaV1, Output, const Result extends Answer<NoInfer<Output>>>(
+  write<Input extends StandardSchemaV1, Output, const Result = Awaitable<Answer<Output>>, Rule extends AccessRule = AccessRule>(
     name: string,
-    options: WriteOptions<Input, Output, Result>,
+    options: WriteOptions<Input, Output, Result, Rule>,
   ): void;
   /**
    * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload is an object without
@@ -73,16 +81,22 @@ export interface FeatureBuilder {
     handler: (ctx: PipelineContext, event: EventOf<Type>) => Awaitable<unknown>,
   ): void;
   /** Declares a job, `<entity>.<operation>`, for `ctx.enqueue` (specification 6.5). */
-  job<Input extends StandardSchemaV1>(name: string, options: JobOptions<Input>): void;
+  job<const Operation extends string, Input extends StandardSchemaV1>(
+    name: Operation,
+    options: JobOptions<Input, `${Name}.${Operation}`>,
+  ): void;
   /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
-  channel<Input extends StandardSchemaV1>(name: string, options: ChannelOptions<Input>): void;
+  channel<const Channel extends string, Input extends StandardSchemaV1>(
+    name: Channel,
+    options: ChannelOptions<Input, Channel>,
+  ): void;
 }
 
 const declarationsOf = Symbol.for("keelson.feature");
 
 /** A feature: the properties that `declare` returned, and its declarations. */
-export type Feature<Members = unknown> = Members & {
-  readonly name: string;
+export type Feature<Members = unknown, Name extends string = string> = Members & {
+  readonly name: Name;
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
@@ -100,11 +114,11 @@ export type Feature<Members = unknown> = Members & {
  *   });
  * });
  */
-export function defineFeature<const Members extends object = object>(
-  name: string,
+export function defineFeature<const Members extends object = object, const Name extends string = string>(
+  name: Name,
   // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
-  declare: (r: FeatureBuilder) => Members | void,
-): Feature<Members> {
+  declare: (r: FeatureBuilder<Name>) => Members | void,
+): Feature<Members, Name> {
   const keys: RegisteredConfigKey[] = [];
   const handlers: HandlerDeclaration[] = [];
   const tables: TableDeclaration[] = [];
@@ -115,7 +129,7 @@ export function defineFeature<const Members extends object = object>(
   const problems: BootProblem[] = [];
   const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
 
-  const builder: FeatureBuilder = {
+  const builder: FeatureBuilder<Name> = {
     config: (options) => {
       const registered = configKeys(name, options, report);
       keys.push(...registered);
@@ -175,8 +189,8 @@ export function defineFeature<const Members extends object = object>(
     channels,
     problems,
   };
-  // Safe: the literal has exactly the members of `Feature<Members>`.
-  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<Members>;
+  // Safe: the literal has exactly the members of `Feature<Members, Name>`.
+  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<Members, Name>;
 }
 
 /** What a feature declares; `undefined` for something that `defineFeature` did not make. */

@@ -1,8 +1,10 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { Queries } from "../context/names.ts";
 import type { BodyKind } from "../http/message.ts";
 import type { Reply } from "../http/reply.ts";
-import type { AccessRule } from "../identity/access.ts";
+import type { AccessRule, CallerOf } from "../identity/access.ts";
 import type { OnceBy } from "../once/once-by.ts";
+import type { Misfits, Unwritten } from "./misfits.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
 /** A value, or a promise of it. */
@@ -11,19 +13,52 @@ export type Awaitable<Value> = Value | Promise<Value>;
 /** What a handler may return: its output, a `reply` with it, or a web `Response`. */
 export type Answer<Output> = Output | Reply<Output> | Response;
 
-interface HandlerOptions<Input extends StandardSchemaV1, Output, Result> {
+/**
+ * What a handler returns: `Given` as it was inferred, a promise or not, where it fits `Output`. Otherwise a text, which nothing
+ * is: the compiler's message is that line, rather than seven about an `Awaitable<Answer<Output>>`.
+ */
+type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
+  ? Given
+  : [Settled<Given>] extends [Answer<Unwritten<Output>>]
+    ? Given
+    : `the result does not match \`output\`: ${Misfits<Exclude<Settled<Given>, Response>, Unwritten<Output>>}`;
+
+/** `Awaited`, of promises alone: that costs a fifth of the instantiations. */
+type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
+
+/** A schema, or nothing that compiles where the entry of `Queries` has another input. */
+type QueryInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
+  ? [Queries[Name]["input"]] extends [StandardSchemaV1.InferInput<Input>]
+    ? Input
+    : `${Name} has another input in Queries`
+  : Input;
+
+type QueryOutput<Output, Name extends string> = Name extends keyof Queries
+  ? [Output] extends [Queries[Name]["output"]]
+    ? StandardSchemaV1<Output>
+    : `${Name} has another output in Queries`
+  : StandardSchemaV1<Output>;
+
+/** What the result of a query is where its options have no `output`. */
+export type DeclaredOutput<Name extends string> = Name extends keyof Queries ? Queries[Name]["output"] : unknown;
+
+interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule, Name extends string> {
   /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
-  readonly input?: Input;
+  readonly input?: QueryInput<Input, Name>;
   /** Types the result. Outside production a result that does not match is a 500; of a `Response` a JSON body of a 2xx. Never transforms the result. */
-  readonly output?: StandardSchemaV1<Output>;
-  readonly handler: (ctx: PipelineContext, input: StandardSchemaV1.InferOutput<Input>) => Awaitable<Result>;
+  readonly output?: QueryOutput<Output, Name>;
+  /** `ctx.user` follows `access`: behind every rule but `access.everyone` its IDs are strings. */
+  readonly handler: (
+    ctx: PipelineContext<CallerOf<Rule>>,
+    input: StandardSchemaV1.InferOutput<Input>,
+  ) => Returned<Result, NoInfer<Output>>;
 }
 
-interface Routed {
+interface Routed<Rule extends AccessRule> {
   /** Method and pattern: `GET /files/:id`. */
   readonly route: string;
-  /** Who may call the route. */
-  readonly access: AccessRule;
+  /** Who may call the route, and the query by `ctx.query`. */
+  readonly access: Rule;
 }
 
 interface Unrouted {
@@ -31,15 +66,29 @@ interface Unrouted {
   readonly access?: never;
 }
 
-/** Options of a query. A query reads, and its route is a GET. */
-export type QueryOptions<Input extends StandardSchemaV1, Output, Result> = HandlerOptions<Input, Output, Result> &
-  (Routed | Unrouted);
+/**
+ * Options of a query. A query reads, and its route is a GET. `Result` is what its handler returns, a promise or not, and `Name`
+ * the full name, of which {@link Queries} may have an entry.
+ */
+export type QueryOptions<
+  Input extends StandardSchemaV1,
+  Output,
+  Result,
+  Rule extends AccessRule = AccessRule,
+  Name extends string = string,
+> = HandlerOptions<Input, Output, Result, Rule, Name> & (Routed<Rule> | Unrouted);
 
 /** Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. */
-export type WriteOptions<Input extends StandardSchemaV1, Output, Result> = HandlerOptions<Input, Output, Result> &
+export type WriteOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule = AccessRule> = HandlerOptions<
+  Input,
+  Output,
+  Result,
+  Rule,
+  string
+> &
   Repeats &
   (
-    | (Routed & { /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind })
+    | (Routed<Rule> & { /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind })
     | (Unrouted & { readonly body?: never })
   );
 

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Events } from "../context/names.ts";
+import type { Channels, Events, Jobs } from "../context/names.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
@@ -12,10 +12,24 @@ export type EventSchema<Type extends string> = Type extends keyof Events
 /** An event as its consumers get it. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
-/** Options of a job. */
-export interface JobOptions<Input extends StandardSchemaV1> {
+/** A schema, or nothing that compiles where the entry of {@link Jobs} has a payload that it does not take. */
+type JobInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Jobs
+  ? [Jobs[Name]] extends [StandardSchemaV1.InferInput<Input>]
+    ? Input
+    : `${Name} has another payload in Jobs`
+  : Input;
+
+/** A schema, or nothing that compiles where the entry of {@link Channels} has a message that it does not take. */
+type ChannelInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Channels
+  ? [Channels[Name]] extends [StandardSchemaV1.InferInput<Input>]
+    ? Input
+    : `${Name} has another message in Channels`
+  : Input;
+
+/** Options of a job. `Name` is its full name, of which {@link Jobs} may have an entry. */
+export interface JobOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /** Any Standard Schema, checked when the job is enqueued and when it runs. The handler gets its output. */
-  readonly input: Input;
+  readonly input: JobInput<Input, Name>;
   readonly handler: (ctx: PipelineContext, payload: StandardSchemaV1.InferOutput<Input>) => Awaitable<unknown>;
   /** Jobs of a tenant with the same key are duplicates. Default: the whole payload. */
   readonly dedupKey?: (payload: StandardSchemaV1.InferInput<Input>) => string;
@@ -26,9 +40,9 @@ export interface JobOptions<Input extends StandardSchemaV1> {
 }
 
 /** Options of a channel of deliveries. */
-export interface ChannelOptions<Input extends StandardSchemaV1> {
+export interface ChannelOptions<Input extends StandardSchemaV1, Name extends string = string> {
   /** Any Standard Schema, checked when a message is enqueued and when it is sent. `send` gets its output. */
-  readonly input: Input;
+  readonly input: ChannelInput<Input, Name>;
   /**
    * Sends one message. If it throws, the message is retried, except after a `PermanentError`. The delivery's ID is the
    * same in each attempt, so that a receiver can recognise a retry.

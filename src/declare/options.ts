@@ -1,4 +1,5 @@
 import { type CacheOptions, cacheChecks } from "../config/cache/cache-options.ts";
+import type { OverridesOf } from "../config/declare/override-types.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { MessageProof } from "../events/proof.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
@@ -14,10 +15,10 @@ import type { Feature } from "./feature.ts";
 import { serverProblem } from "./registry.ts";
 
 /** Options of `buildServer`. */
-export interface ServerOptions {
-  readonly features: readonly Feature[];
+export interface ServerOptions<Features extends readonly Feature[] = readonly Feature[]> {
+  readonly features: Features;
   /** App-boot overrides (specification 2.3), by key identifier. */
-  readonly config?: Readonly<Record<string, unknown>>;
+  readonly config?: OverridesOf<Features>;
   /** App-boot overrides from SSM Parameter Store, read at the start; they win over `config`. Default: none. */
   readonly ssm?: {
     /** The path of the parameters: `/app` for `/app/<feature>/<key name>`. */

@@ -1,6 +1,6 @@
 import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { CommitItem, Database } from "../context/database.ts";
-import type { Events, Jobs, Queries } from "../context/names.ts";
+import type { Channels, Events, Jobs, Queries } from "../context/names.ts";
 import type { RequestView } from "../context/request-view.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
@@ -15,19 +15,22 @@ export interface DeliveryAccessor {
    * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared channel, and in a
    * query.
    */
-  readonly send: (
-    channel: string,
-    message: Readonly<Record<string, unknown>>,
+  readonly send: <Name extends keyof Channels>(
+    channel: Name,
+    message: Channels[Name],
     options?: { readonly key?: string },
   ) => Promise<void>;
 }
 
-/** The `ctx` that every handler gets as its first argument (specification 2.6). */
-export interface PipelineContext {
+/**
+ * The `ctx` that every handler gets as its first argument (specification 2.6). `Caller` follows the access rule: behind
+ * `access.authenticated` and every stricter rule it is `AuthenticatedUser`; without a route, in consumers and in jobs, `User`.
+ */
+export interface PipelineContext<Caller extends User = User> {
   /** A DynamoDB document client for this request. */
   readonly db: Database;
   /** The caller. */
-  readonly user: User;
+  readonly user: Caller;
   /** Logs with `requestId`, `tenantId`, `userId` and `handler`. */
   readonly log: Logger;
   /** The correlation ID: adopted from `X-Request-ID`, or generated. */
@@ -38,7 +41,11 @@ export interface PipelineContext {
    * @throws FrameworkError `config_unavailable` (503) if the rows cannot be read and no earlier value is known.
    */
   readonly config: <Value>(handle: ConfigKeyHandle<Value>) => Promise<Value>;
-  /** Runs a query as the same caller. Its input is validated, its route's access rule is not checked. */
+  /**
+   * Runs a query as the same caller. Its access rule is checked and its input validated, as on its route.
+   *
+   * @throws FrameworkError `unauthenticated` (401) or AccessDeniedError (403) if its access rule refuses the caller.
+   */
   readonly query: <Name extends keyof Queries>(name: Name, input: Queries[Name]["input"]) => Promise<Queries[Name]["output"]>;
   /**
    * Writes items and the answer of this write in one transaction: the effect happens exactly once, whatever crashes.

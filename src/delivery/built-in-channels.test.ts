@@ -269,7 +269,7 @@ describe("a webhook", () => {
     ["a message of null", null, "the message for webhook"],
     ["a message that is a text", "hello", "the message for webhook"],
   ])("with %s fails in the handler that sends it", async (_, message, why) => {
-    work = (ctx) => ctx.delivery.send("webhook", message as Record<string, unknown>);
+    work = (ctx) => ctx.delivery.send("webhook", message as never);
     expect((await raise(ann)).status).toBe(500);
     const [failure] = lines("request.failed");
     expect(failure?.["message"]).toContain("ctx.delivery.send: ");

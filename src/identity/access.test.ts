@@ -1,19 +1,21 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type AccessRule, access, allows, describeRule, isAccessRule, needsIdentity } from "./access.ts";
-import { anonymous, type User } from "./user.ts";
+import { type AuthenticatedUser, anonymous, type User } from "./user.ts";
 
 const user = (...roles: string[]): User => ({ id: "ann", tenantId: "acme", roles });
 /** What plain JavaScript might pass. */
 const untyped = (value: unknown) => value as never;
 
 describe("allows", () => {
-  const { everyone, authenticated, admin, systemAdmin, roles, anyOf, allOf } = access;
+  const { everyone, authenticated, tenant, admin, systemAdmin, roles, anyOf, allOf } = access;
   test.each<[AccessRule, User, boolean]>([
     [everyone, anonymous, true],
     [everyone, user(), true],
     [authenticated, anonymous, false],
     [authenticated, user(), true],
+    [tenant, anonymous, false],
+    [tenant, user(), true],
     [admin, user(), false],
     [admin, user("admin"), true],
     [admin, user("systemAdmin"), true],
@@ -41,7 +43,15 @@ describe("allows", () => {
       { id: "", tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
     ];
     for (const half of halves) {
-      for (const rule of [authenticated, admin, systemAdmin, roles("editor"), anyOf(admin, authenticated), allOf(admin)]) {
+      for (const rule of [
+        authenticated,
+        tenant,
+        admin,
+        systemAdmin,
+        roles("editor"),
+        anyOf(admin, authenticated),
+        allOf(admin),
+      ]) {
         expect(allows(rule, half)).toBe(false);
       }
     }
@@ -66,6 +76,7 @@ describe("allows", () => {
         fc.constantFrom<Case>(
           { rule: everyone, model: () => true },
           { rule: authenticated, model: signedIn },
+          { rule: tenant, model: signedIn },
           { rule: admin, model: one(["admin", "systemAdmin"]) },
           { rule: systemAdmin, model: one(["systemAdmin"]) },
         ),
@@ -95,6 +106,47 @@ describe("allows", () => {
       }),
       { numRuns: 500 },
     );
+  });
+});
+
+describe("the type of a rule", () => {
+  const { everyone, authenticated, tenant, admin, systemAdmin, roles, anyOf, allOf } = access;
+  // Each has to compile: what the type says of the caller, the rule has to ask for.
+  const signedIn: readonly AccessRule<AuthenticatedUser>[] = [
+    ...[authenticated, tenant, admin, systemAdmin, roles("editor"), anyOf(admin), anyOf(admin, roles("editor"))],
+    ...[anyOf(allOf(everyone, admin), anyOf(tenant, admin)), allOf(admin), allOf(everyone, tenant), allOf(tenant, everyone)],
+    ...[allOf(everyone, anyOf(everyone, admin), admin), allOf(...[admin, systemAdmin].slice(1)), anyOf(...[admin].slice())],
+  ];
+  const halves: readonly User[] = [
+    anonymous,
+    { id: undefined, tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
+    { id: "ann", tenantId: undefined, roles: ["admin", "systemAdmin", "editor"] },
+  ];
+
+  test.each(signedIn)("%# promises user and tenant only where nobody else is let through: %o", (rule) => {
+    for (const half of halves) expect(allows(rule, half)).toBe(false);
+    expect(needsIdentity(rule)).toBe(true);
+  });
+
+  test("promises nothing where somebody else may be let through", () => {
+    const open: readonly AccessRule[] = [
+      everyone,
+      anyOf(everyone, admin),
+      allOf(everyone),
+      anyOf(admin, allOf(everyone, everyone)),
+      allOf(everyone, ...[admin].slice(1)),
+      [everyone, admin][0] ?? admin,
+    ];
+    for (const rule of open) expect(allows(rule, anonymous)).toBe(true);
+    // @ts-expect-error anonymous callers too
+    const promises: readonly AccessRule<AuthenticatedUser>[] = open;
+    expect(promises).toBe(open);
+    // @ts-expect-error one of two
+    anyOf(everyone, admin) satisfies AccessRule<AuthenticatedUser>;
+    // @ts-expect-error the list may be empty
+    allOf(everyone, ...[admin].slice(1)) satisfies AccessRule<AuthenticatedUser>;
+    // @ts-expect-error nobody asks
+    allOf(everyone) satisfies AccessRule<AuthenticatedUser>;
   });
 });
 
@@ -150,6 +202,7 @@ describe("isAccessRule", () => {
 test.each([
   [access.everyone, "everyone", false],
   [access.authenticated, "authenticated", true],
+  [access.tenant, "tenant", true],
   [access.admin, "admin", true],
   [access.systemAdmin, "systemAdmin", true],
   [access.roles("editor", "owner"), "roles(editor, owner)", true],

@@ -1,11 +1,17 @@
-import { anonymous, type User } from "./user.ts";
+import { type AuthenticatedUser, anonymous, type User } from "./user.ts";
 
 const accessBrand: unique symbol = Symbol.for("keelson.access") as never;
 
-const kinds = ["everyone", "authenticated", "admin", "systemAdmin", "roles", "anyOf", "allOf"] as const;
+const kinds = ["everyone", "authenticated", "tenant", "admin", "systemAdmin", "roles", "anyOf", "allOf"] as const;
 
-/** Who may do something: frozen plain data, made by {@link access} and by nothing else (specification 5). */
-export interface AccessRule {
+/** The caller that a rule lets through, carried by rules; it does not exist at run time. */
+declare const callerType: unique symbol;
+
+/**
+ * Who may do something: frozen plain data, made by {@link access} and by nothing else (specification 5). `Caller` is what is
+ * known of who it lets through: the type of `ctx.user` behind it.
+ */
+export interface AccessRule<Caller extends User = User> {
   /** Recognised by every copy of the package. */
   readonly [accessBrand]: true;
   readonly kind: (typeof kinds)[number];
@@ -13,30 +19,56 @@ export interface AccessRule {
   readonly names: readonly string[];
   /** The parts of `anyOf` and `allOf`; empty for every other kind. */
   readonly rules: readonly AccessRule[];
+  readonly [callerType]?: () => Caller;
 }
+
+/** The caller that a rule lets through. */
+export type CallerOf<Rule extends AccessRule> = Rule extends AccessRule<infer Caller> ? Caller : User;
+
+/** A rule that lets signed-in callers through, and nobody else. */
+type AuthenticatedRule = AccessRule<AuthenticatedUser>;
+
+/** Signed in only if every one of the rules asks for it. */
+type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule] ? AuthenticatedUser : User;
+
+/**
+ * Signed in if one of the rules that are surely there asks for it: of a list behind others nobody knows whether it is empty,
+ * and of a rule that is one of two, which.
+ */
+type EveryCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
+  ? AuthenticatedUser
+  : Rules extends readonly [infer First, ...infer Rest extends readonly AccessRule[]]
+    ? [First] extends [AuthenticatedRule]
+      ? AuthenticatedUser
+      : [] extends Rest
+        ? User
+        : EveryCaller<Rest>
+    : User;
 
 /**
  * The access rules (specification 2.1 and 5). `authenticated` and every stricter rule require a
- * caller with user and tenant.
+ * caller with user and tenant, and `ctx.user` behind them has the type of one.
  *
  * @example
  * const rule = access.anyOf(access.admin, access.roles("editor", "owner"));
  */
 export const access = Object.freeze({
   /** Allows everybody, signed in or not. */
-  everyone: rule("everyone"),
+  everyone: rule<User>("everyone"),
   /** Allows every signed-in caller. */
-  authenticated: rule("authenticated"),
+  authenticated: rule<AuthenticatedUser>("authenticated"),
+  /** Allows every signed-in caller, as `authenticated` does: says of a route that it belongs to a tenant. */
+  tenant: rule<AuthenticatedUser>("tenant"),
   /** Allows the roles `admin` and `systemAdmin`. */
-  admin: rule("admin"),
+  admin: rule<AuthenticatedUser>("admin"),
   /** Allows the role `systemAdmin`. */
-  systemAdmin: rule("systemAdmin"),
+  systemAdmin: rule<AuthenticatedUser>("systemAdmin"),
   /**
    * Allows a caller with at least one of the roles. Names are compared whole and case-sensitively.
    *
    * @throws TypeError without names, or if one is not a non-empty string.
    */
-  roles(...names: readonly string[]): AccessRule {
+  roles(...names: readonly string[]): AuthenticatedRule {
     if (names.length === 0) {
       throw new TypeError("access.roles(): no role is named; name at least one, or use access.authenticated");
     }
@@ -51,7 +83,7 @@ export const access = Object.freeze({
    *
    * @throws TypeError without rules, or if one is not an access rule.
    */
-  anyOf(...rules: readonly AccessRule[]): AccessRule {
+  anyOf<const Rules extends readonly AccessRule[]>(...rules: Rules): AccessRule<AnyCaller<Rules>> {
     return rule("anyOf", [], checked("anyOf", rules));
   },
   /**
@@ -59,7 +91,7 @@ export const access = Object.freeze({
    *
    * @throws TypeError without rules, or if one is not an access rule.
    */
-  allOf(...rules: readonly AccessRule[]): AccessRule {
+  allOf<const Rules extends readonly AccessRule[]>(...rules: Rules): AccessRule<EveryCaller<Rules>> {
     return rule("allOf", [], checked("allOf", rules));
   },
 });
@@ -78,6 +110,7 @@ export function allows(rule: AccessRule, user: User): boolean {
     case "everyone":
       return true;
     case "authenticated":
+    case "tenant":
       return isSignedIn(user);
     case "admin":
       return hasRole(user, ["admin", "systemAdmin"]);
@@ -107,7 +140,11 @@ export function needsIdentity(rule: AccessRule): boolean {
   return !allows(rule, anonymous);
 }
 
-function rule(kind: AccessRule["kind"], names: readonly string[] = [], rules: readonly AccessRule[] = []): AccessRule {
+function rule<Caller extends User>(
+  kind: AccessRule["kind"],
+  names: readonly string[] = [],
+  rules: readonly AccessRule[] = [],
+): AccessRule<Caller> {
   return Object.freeze({
     [accessBrand]: true as const,
     kind,

@@ -7,5 +7,11 @@ export interface User {
   readonly roles: readonly string[];
 }
 
+/** A caller that is signed in: what every access rule but `access.everyone` makes sure of. */
+export interface AuthenticatedUser extends User {
+  readonly id: string;
+  readonly tenantId: string;
+}
+
 /** The caller of `access.everyone` that is not signed in: no IDs, no roles. */
 export const anonymous: User = Object.freeze({ id: undefined, tenantId: undefined, roles: Object.freeze([]) });

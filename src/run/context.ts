@@ -10,6 +10,7 @@ import type { RequestView } from "../context/request-view.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { validateInput } from "../http/input.ts";
 import { bodyOf } from "../http/response.ts";
+import { assertAllowed } from "../identity/assert-allowed.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
@@ -231,6 +232,8 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
       `ctx.query: no feature of this server declares the query ${String(name)}; check the name, or add its feature to buildServer`,
     );
   }
+  // Its handler may rely on what the rule asks for, whoever calls.
+  if (declaration.access !== undefined) assertAllowed(declaration.access, session.user);
   const ctx = new Context(session, session.logFor(declaration.name), node);
   const accepted = await validateInput(declaration.input, input);
   const result = await receiveResult(declaration, declaration.run(ctx, accepted), runtime.environment);

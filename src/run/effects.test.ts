@@ -16,7 +16,10 @@ declare module "../context/names.ts" {
     "notes.note.print": { text: string };
     "notes.note.sort": { text: string; shelf: string };
     "notes.note.mine": { text: string };
-    "notes.note.keyed": { key?: unknown };
+    "notes.note.keyed": { key: unknown };
+  }
+  interface Channels {
+    wall: { text: string };
   }
 }
 
@@ -340,10 +343,14 @@ describe("a delivery", () => {
   test.each([
     [
       "through a channel that is not there",
-      (ctx: PipelineContext) => ctx.delivery.send("pigeon", {}),
+      (ctx: PipelineContext) => ctx.delivery.send("pigeon" as "wall", { text: "" }),
       "there are log, webhook, wall",
     ],
-    ["that does not fit", (ctx: PipelineContext) => ctx.delivery.send("wall", {}), "does not fit its schema (text: "],
+    [
+      "that does not fit",
+      (ctx: PipelineContext) => ctx.delivery.send("wall", {} as { text: string }),
+      "does not fit its schema (text: ",
+    ],
   ])("%s fails at once", async (_, send, why) => {
     work = send;
     expect((await post("/do")).status).toBe(500);

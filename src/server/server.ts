@@ -2,6 +2,7 @@ import { appOverrideProblems } from "../config/declare/app-overrides.ts";
 import { configKeyProblems } from "../config/declare/validators.ts";
 import type { ConfigResolver } from "../config/read/resolver.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../declare/declared-server.ts";
+import type { Feature } from "../declare/feature.ts";
 import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
 import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
@@ -70,7 +71,7 @@ export interface ServerInternals extends DeclaredServer {
  * @example
  * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
  */
-export function buildServer(options: ServerOptions): Server {
+export function buildServer<const Features extends readonly Feature[]>(options: ServerOptions<Features>): Server {
   const registry = createRegistry(options?.features);
   const environment = options?.environment ?? environmentOf(process.env);
   const problems = [

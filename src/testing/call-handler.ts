@@ -1,8 +1,7 @@
-import { AccessDeniedError, FrameworkError } from "../errors/errors.ts";
 import { validateInput } from "../http/input.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { bodyOf } from "../http/response.ts";
-import { allows, describeRule, needsIdentity } from "../identity/access.ts";
+import { assertAllowed } from "../identity/assert-allowed.ts";
 import { receiveResult } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -31,10 +30,7 @@ export function callHandler(
     scope.handler = name;
     scope.user = user;
     const { access } = declaration;
-    if (access !== undefined && !allows(access, user)) {
-      if (as === undefined && needsIdentity(access)) throw new FrameworkError("unauthenticated", "Authentication required");
-      throw new AccessDeniedError(describeRule(access));
-    }
+    if (access !== undefined) assertAllowed(access, user);
     const rawInput = () => input ?? {};
     const accepted = await validateInput(declaration.input, rawInput());
     const adapters = await runtime.adapters();

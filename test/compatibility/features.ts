@@ -15,6 +15,9 @@ declare module "../../src/context/names.ts" {
   interface Jobs {
     "kept.thing.work": z.input<typeof work>;
   }
+  interface Channels {
+    pager: { name: string };
+  }
 }
 
 /** The keys of a server: with the earlier ring, and after its key was retired. */

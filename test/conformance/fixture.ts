@@ -37,6 +37,9 @@ declare module "keelson" {
     "memos.memo.print": z.input<typeof memo>;
     "memos.memo.sort": z.input<typeof memo>;
   }
+  interface Channels {
+    board: z.input<typeof memo>;
+  }
 }
 
 /** The business logic of the computed keys: the tenant `rich` is on `pro`. */

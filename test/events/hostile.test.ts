@@ -58,7 +58,7 @@ const marks = defineFeature("marks", (r) => {
     await ran("look", ctx, String(Object.getOwnPropertyNames(payload)));
   });
   r.job("mark.work", { input: named, handler: (ctx, { name }) => ran("work", ctx, name) });
-  r.channel("wall", { input: named, send: (ctx, { name }) => ran("wall", ctx, name) });
+  r.channel("fence", { input: named, send: (ctx, { name }) => ran("fence", ctx, name) });
 });
 const server = () => buildServer({ features: [marks], log: { level: "debug" } });
 
@@ -302,7 +302,7 @@ describe("what no producer of keelson's would send", () => {
   }
 
   function forgedDelivery(what: string, change: object, reason: string): Forgery {
-    const payload = { channel: "wall", key: "k", message: { name: marker }, ...change };
+    const payload = { channel: "fence", key: "k", message: { name: marker }, ...change };
     const body = JSON.stringify({ jobId: crypto.randomUUID(), name: "keelson.delivery.send", payload, ...cause });
     return { what: `a delivery with ${what}`, queue: "jobs", body, reason };
   }

@@ -15,6 +15,9 @@ declare module "keelson" {
     "typed.parcel.label": z.input<typeof label>;
     "typed.parcel.weigh": { id: string };
   }
+  interface Channels {
+    "typed-post": z.input<typeof letter>;
+  }
 }
 
 const r = {} as FeatureBuilder;
@@ -194,9 +197,15 @@ describe("r.channel", () => {
 
 describe("ctx.delivery.send", () => {
   test("takes a channel, an object and a key", () => {
-    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann" })).returns.resolves.toBeVoid();
-    expectTypeOf(() => ctx.delivery.send("typed-post", {}, { key: "k1" })).returns.resolves.toBeVoid();
-    expectTypeOf(() => ctx.delivery.send("typed-post", {}, {})).returns.resolves.toBeVoid();
+    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann", at: "now" })).returns.resolves.toBeVoid();
+    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { key: "k1" })).returns.resolves.toBeVoid();
+    expectTypeOf(() => ctx.delivery.send("typed-post", { to: "ann", at: "now" }, {})).returns.resolves.toBeVoid();
+  });
+
+  test("takes the channels that every server has", () => {
+    expectTypeOf(() => ctx.delivery.send("log", { any: 1 })).returns.resolves.toBeVoid();
+    const webhook = { url: "https://hook.invalid/", body: { done: true } };
+    expectTypeOf(() => ctx.delivery.send("webhook", webhook, { key: "k1" })).returns.resolves.toBeVoid();
   });
 
   test("anything else does not compile", () => {
@@ -206,14 +215,20 @@ describe("ctx.delivery.send", () => {
     ctx.delivery.send("typed-post", "hello");
     // @ts-expect-error a list is no object
     ctx.delivery.send("typed-post", ["hello"]);
+    // @ts-expect-error no such channel
+    ctx.delivery.send("typed-pots", { to: "ann", at: "now" });
+    // @ts-expect-error a date is missing
+    ctx.delivery.send("typed-post", { to: "ann" });
+    // @ts-expect-error a number for a text
+    ctx.delivery.send("webhook", { url: 1, body: {} });
     // @ts-expect-error a channel is a name
     ctx.delivery.send(1, {});
     // @ts-expect-error a key is a text
-    ctx.delivery.send("typed-post", {}, { key: 1 });
+    ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { key: 1 });
     // @ts-expect-error no such option
-    ctx.delivery.send("typed-post", {}, { delaySeconds: 1 });
+    ctx.delivery.send("typed-post", { to: "ann", at: "now" }, { delaySeconds: 1 });
     // @ts-expect-error the key alone is no option
-    ctx.delivery.send("typed-post", {}, "k1");
+    ctx.delivery.send("typed-post", { to: "ann", at: "now" }, "k1");
     // @ts-expect-error read-only
     ctx.delivery.send = async () => {};
   });

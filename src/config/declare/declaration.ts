@@ -20,22 +20,28 @@ type AccessOptions =
     }
   | { readonly access?: never; readonly read?: AccessRule; readonly write?: AccessRule };
 
-/** What goes with each type: a request may override a number within bounds, a boolean or a select, never a text. */
-type TypeOptions<Type extends ConfigType, Option extends string> = Type extends "number"
-  ? { readonly options?: never } & (
-      | { readonly bounds?: Bounds; readonly allowPerRequest?: false }
-      | { readonly bounds: Bounds; readonly allowPerRequest: boolean }
-    )
-  : Type extends "boolean"
-    ? { readonly bounds?: never; readonly options?: never; readonly allowPerRequest?: boolean }
-    : Type extends "select"
-      ? { readonly bounds?: never; readonly options: readonly Option[]; readonly allowPerRequest?: boolean }
-      : { readonly bounds?: never; readonly options?: never; readonly allowPerRequest?: false };
+declare const reason: unique symbol;
 
-/** A secret is never computed and never comes with a request. */
-type SecrecyOptions =
-  | { readonly encrypted?: false }
-  | { readonly encrypted: boolean; readonly computed?: never; readonly allowPerRequest?: false };
+/** What no value is: where an option is refused, the compiler's message shows the reason. It does not exist at run time. */
+interface Refused<Reason extends string> {
+  readonly [reason]: Reason;
+}
+
+/** A request may override a number within bounds, a boolean or a select, never a text and never a secret. */
+type PerRequest<Type extends ConfigType, Limits extends Bounds, Encrypted> = [Encrypted] extends [false]
+  ? Type extends "number"
+    ? [Limits] extends [never]
+      ? false | Refused<"a request sets a number only within bounds: add bounds: { min, max }">
+      : boolean
+    : Type extends "text"
+      ? false | Refused<"a request never sets a text key">
+      : boolean
+  : false | Refused<"a request never sets an encrypted key">;
+
+/** A select key has to have options, and no other key has. */
+type SelectOptions<Type extends ConfigType, Option extends string> = Type extends "select"
+  ? { readonly options: readonly Option[] }
+  : { readonly options?: Refused<"only a select key has options"> };
 
 /**
  * The options of a key (specification 2.1). `default` and the result of `computed` have the
@@ -44,21 +50,31 @@ type SecrecyOptions =
  * `access.authenticated` (the user themself) for a system, tenant or user key;
  * `allowPerRequest` and `encrypted` default to `false`.
  */
-export type KeyOptions<Type extends ConfigType, Option extends string, Default, Computed> = AccessOptions &
-  TypeOptions<Type, Option> &
-  SecrecyOptions & {
+export type KeyOptions<
+  Type extends ConfigType,
+  Option extends string,
+  Default,
+  Computed,
+  Limits extends Bounds,
+  Encrypted,
+> = AccessOptions &
+  SelectOptions<Type, Option> & {
     /** The value if no level has one. */
     readonly default?: Default;
+    /** The range of a number, both ends inclusive. */
+    readonly bounds?: Type extends "number" ? Limits : Refused<"only a number has bounds">;
+    /** Whether a parameter of a request may set the value. Default `false`. */
+    readonly allowPerRequest?: PerRequest<Type, Limits, Encrypted>;
+    /** Whether the value is a secret, stored encrypted with the key ring. Default `false`. */
+    readonly encrypted?: [Computed] extends [never] ? Encrypted : false | Refused<"a computed key is never encrypted">;
     /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
     readonly options?: readonly Option[];
     /** Derives the value if no row is stored. If it returns `undefined`, the default counts. */
     computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method: a function of a whole `PipelineContext` fits too
   };
 
-/** The type of a read: it includes `undefined` only without `default` and `computed`. */
-export type DeclaredValue<Type extends ConfigType, Option extends string, Default, Computed> =
-  | ValueOf<Type, Option>
-  | ([Default] extends [never] ? ([Computed] extends [never] ? undefined : never) : never);
+/** Part of the type of a read: `undefined` only without `default` and `computed`. */
+type Missing<Default, Computed> = [Default] extends [never] ? ([Computed] extends [never] ? undefined : never) : never;
 
 // The three signatures are written out, so that each shows its own documentation and types where it is used.
 
@@ -74,10 +90,12 @@ export function createSystemConfig<
   const Option extends string,
   Default extends NoInfer<ValueOf<Type, Option>> = never,
   const Computed extends NoInfer<ValueOf<Type, Option>> = never,
+  Limits extends Bounds = never,
+  const Encrypted extends boolean = false,
 >(
   type: Type,
-  options: KeyOptions<Type, Option, Default, Computed>,
-): KeyDeclaration<DeclaredValue<Type, Option, Default, Computed>> {
+  options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
+): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
   return Object.freeze({ definition: definitionOf("system", type, options) });
 }
 
@@ -95,10 +113,12 @@ export function createTenantConfig<
   const Option extends string,
   Default extends NoInfer<ValueOf<Type, Option>> = never,
   const Computed extends NoInfer<ValueOf<Type, Option>> = never,
+  Limits extends Bounds = never,
+  const Encrypted extends boolean = false,
 >(
   type: Type,
-  options: KeyOptions<Type, Option, Default, Computed>,
-): KeyDeclaration<DeclaredValue<Type, Option, Default, Computed>> {
+  options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
+): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
   return Object.freeze({ definition: definitionOf("tenant", type, options) });
 }
 
@@ -116,9 +136,11 @@ export function createUserConfig<
   const Option extends string,
   Default extends NoInfer<ValueOf<Type, Option>> = never,
   const Computed extends NoInfer<ValueOf<Type, Option>> = never,
+  Limits extends Bounds = never,
+  const Encrypted extends boolean = false,
 >(
   type: Type,
-  options: KeyOptions<Type, Option, Default, Computed>,
-): KeyDeclaration<DeclaredValue<Type, Option, Default, Computed>> {
+  options: KeyOptions<Type, Option, Default, Computed, Limits, Encrypted>,
+): KeyDeclaration<ValueOf<Type, Option> | Missing<Default, Computed>> {
   return Object.freeze({ definition: definitionOf("user", type, options) });
 }
