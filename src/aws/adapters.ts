@@ -27,7 +27,7 @@ export async function openAwsAdapters(
   const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = accountOf(variables);
   const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account };
-  const light = isLight && dynamodb?.endpoint === undefined ? openLightDatabase(variables, place) : undefined;
+  const light = isLight ? openLightDatabase(variables, place) : undefined;
   const database = light?.database ?? (await openDatabase(place));
   const needsParameters = ssm !== undefined || keyRing !== undefined;
   const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;

@@ -12,7 +12,7 @@ export function createLambdaRuntime(server: Server, powertools: PowertoolsThresh
   return createRuntime(server, {
     variables: process.env,
     powertools,
-    openAdapters: (runtime) => openAwsAdapters(runtime, process.env, "check", true),
+    openAdapters: (runtime) => openAwsAdapters(runtime, process.env, "check", runtime.light.size > 0),
     isFrozenBetweenEvents: true,
   });
 }
