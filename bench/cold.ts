@@ -1,19 +1,20 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bundleOurs, bundlePeer } from "./bundles.ts";
+import { bundleAsUser, bundleFile, bundleOurs, bundlePeer } from "./bundles.ts";
 import { writeEmpty, writeFloor } from "./floor.ts";
 import { type Asked, lambdaRuntime, millisecondsOf } from "./lambda-start.ts";
-import { median, type Result, result, rounded } from "./measure.ts";
+import { median, type Result, result, rounded, spreadOf } from "./measure.ts";
 import { startTlsFront } from "./tls-front.ts";
 
 type Env = Readonly<Record<string, string>>;
 
 /**
  * How long a cold function takes to its first answers in Lambda's own runtime: the start of the process, the import, and a
- * value from DynamoDB, in the clear and over TLS, or a write.
+ * value from DynamoDB, in the clear and over TLS, or a write. Beside ours stand the bundles of an application that has installed the package, made by the build
+ * scripts of `docs/deploy.md`.
  */
-export async function coldResults(env: Env, rounds = 40): Promise<Result[]> {
+export async function coldResults(env: Env, rounds = 30): Promise<Result[]> {
   const program = await lambdaRuntime();
   const folder = mkdtempSync(join(tmpdir(), "keelson-bench-"));
   const front = await startTlsFront(env);
@@ -21,12 +22,14 @@ export async function coldResults(env: Env, rounds = 40): Promise<Result[]> {
   try {
     await bundleOurs(at("ours"));
     await bundlePeer(at("peer"));
-    await bundleOurs(at("write-ours"), "write-ours.ts");
-    await bundlePeer(at("write-peer"), "write-peer.ts");
+    await bundleOurs(at("write-ours"), bundleFile("write-ours"));
+    await bundlePeer(at("write-peer"), bundleFile("write-peer"));
+    await bundleAsUser(at("user"), { rolldown: at("rolldown"), esbuild: at("esbuild") });
     writeEmpty(at("empty"));
     writeFloor(at("floor"));
     const starts: readonly Start[] = [
       ...["empty", "floor", "ours", "peer"].map((name) => ({ name, folder: at(name), env, events: () => [read, read] })),
+      ...["rolldown", "esbuild"].map((name) => ({ name, folder: at(name), env, events: () => [read] })),
       ...["floor", "ours", "peer"].map((name) => ({
         name: `${name}-tls`,
         folder: at(name),
@@ -50,8 +53,14 @@ export async function coldResults(env: Env, rounds = 40): Promise<Result[]> {
       peer: ms(`${prefix}peer${suffix}`, event),
       unit: "ms" as const,
     });
+    const asUser = (name: string) => {
+      const spread = spreadOf(timesOf(name), timesOf("ours"));
+      return { goal: "ratio <= 1.03", ours: ms(name), peer: ms("ours"), unit: "ms" as const, spread };
+    };
     return [
       result({ id: "lambda-cold", goal: "ratio <= 0.55", ...pair("", ""), floor: ms("floor") }),
+      result({ id: "user-bundle-cold", ...asUser("rolldown") }),
+      result({ id: "user-esbuild-cold", ...asUser("esbuild") }),
       result({ id: "lambda-cold-tls", goal: "ratio <= 0.6", ...pair("", "-tls"), floor: ms("floor-tls") }),
       result({ id: "second-request", goal: "ratio <= 1", ...pair("", "", 1), floor: ms("empty", 1) }),
       result({ id: "first-write-cold", goal: "ratio <= 0.75", ...pair("write-", "") }),

@@ -16,9 +16,11 @@ export interface Chunks {
   readonly start: (id: string) => string | undefined;
   /** Whether a module is read with the first request, and by no start. */
   readonly isFirst: (id: string) => boolean;
+  /** Whether a module comes with the SDK, and with neither of these. That of keelson's own keeps a file of its name, by which `aws/sdk-now.ts` finds it. */
+  readonly isOfSdk: (id: string) => boolean;
 }
 
-/** The module with what keelson uses of the SDK for DynamoDB, which every function calls. */
+/** The module with what keelson uses of the SDK for DynamoDB. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -36,6 +38,7 @@ function isHttp(id: string): boolean {
  * | some entries | none or the same entries | a file for just these entries |
  * | some entries | other entries | what the bundler chooses: a file of entries would run their code in others |
  * | the first request | any | one file |
+ * | the SDK as keelson uses it | any | another, which a query that reads configuration does without |
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];
@@ -50,6 +53,7 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
   // Of the entries that ever read a module, all read it at their start.
   const isOnlyStart = (id: string) => reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
+  const isFree = (id: string) => !isStart(id) || isOnlyStart(id);
   const names = new Map<string, string>();
   const used = new Set<string>();
   return {
@@ -61,7 +65,8 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
       names.set(key, name);
       return name;
     },
-    isFirst: (id) => (http.has(id) || (sdk.has(id) && used.has(id))) && (!isStart(id) || isOnlyStart(id)),
+    isFirst: (id) => http.has(id) && isFree(id),
+    isOfSdk: (id) => sdk.has(id) && used.has(id) && !isSdk(id) && !http.has(id) && isFree(id),
   };
 }
 
