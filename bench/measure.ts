@@ -61,8 +61,8 @@ export function spreadOf(ratios: readonly number[]): readonly [number, number] {
 
 /** A ratio as the tables have it, with that of the floor. */
 export function shownRatio({ ratio, spread, floor, peer }: Pick<Result, "ratio" | "spread" | "floor" | "peer">): string {
-  if (floor !== undefined) return `${ratio}, floor ${rounded(floor / peer, 3)}`;
-  return spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`;
+  const shown = spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`;
+  return floor === undefined ? shown : `${shown}, floor ${rounded(floor / peer, 3)}`;
 }
 
 /** The middle one; of an even number the upper of the two in the middle. */

@@ -18,8 +18,8 @@ const flags = ["--expose-gc"];
 export function makeCompileCache({ directory, node, architecture, user, say }) {
   const folder = join(directory, "compile-cache");
   rmSync(folder, { recursive: true, force: true });
-  // Both change what V8 compiles.
-  const { NODE_OPTIONS: _options, NODE_V8_COVERAGE: _coverage, ...env } = process.env;
+  // They change what V8 compiles and keeps, for whoever packages.
+  const { NODE_OPTIONS: _options, NODE_V8_COVERAGE: _coverage, NODE_DISABLE_COMPILE_CACHE: _off, ...env } = process.env;
   const { status, stdout, stderr, error } = spawnSync(node, [...flags, "--input-type=module", "--eval", load, directory], {
     encoding: "utf8",
     env: { ...env, NODE_ENV: "production", NODE_COMPILE_CACHE: folder, NODE_COMPILE_CACHE_PORTABLE: "1" },
