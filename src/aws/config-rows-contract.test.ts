@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { crc32 } from "node:zlib";
 import { marshall } from "@aws-sdk/util-dynamodb";
@@ -157,6 +159,20 @@ describe("a lean request", () => {
 
     expect(await store.read([at("a")])).toEqual([undefined]);
     expect(store.bySdk()).toBe(0);
+  });
+
+  test("is sent to nobody whose certificate is not trusted", async () => {
+    const [cert, key] = ["cert", "key"].map((name) => readFileSync(`test/fixtures/tls/localhost-${name}.pem`));
+    const requests: unknown[] = [];
+    const https = createTlsServer({ cert, key }, (request) => requests.push(request)).listen(0, "127.0.0.1");
+    await once(https, "listening");
+    const { port } = https.address() as AddressInfo; // safe: it listens on a port
+    const credentials = { accessKeyId: "AKID", secretAccessKey: "secret" };
+    const lean = createLeanRows({ endpoint: new URL(`https://localhost:${port}`), region: "us-east-1", credentials });
+    opened.push(lean.close, () => https.close());
+
+    expect(await lean.read("config", [at("a")], true)).toBeUndefined();
+    expect(requests).toEqual([]);
   });
 
   test("keeps its connection for the next", async () => {
