@@ -10,10 +10,8 @@ function divided(modules: Readonly<Record<string, readonly [now: readonly string
     const found = modules[id];
     return found === undefined ? null : { isEntry: /^[A-Z]/.test(id), importedIds: found[0], dynamicallyImportedIds: found[1] };
   };
-  const { start, isFirst, isOfSdk } = divide(Object.keys(modules), facts);
-  return Object.fromEntries(
-    Object.keys(modules).map((id) => [id, start(id) ?? (isFirst(id) ? "first" : isOfSdk(id) ? "sdk" : undefined)]),
-  );
+  const { start, lazy } = divide(Object.keys(modules), facts);
+  return Object.fromEntries(Object.keys(modules).map((id) => [id, start(id) ?? lazy(id)]));
 }
 
 test("what an entry imports is one file, and what the first request imports another", () => {

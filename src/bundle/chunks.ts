@@ -14,10 +14,11 @@ export interface Chunks {
    * packages of the SDK list more than is used, and so it is known what is. `undefined`: it is not one for a start.
    */
   readonly start: (id: string) => string | undefined;
-  /** Whether a module is read with the first request, and by no start. */
-  readonly isFirst: (id: string) => boolean;
-  /** Whether a module comes with the SDK, and with neither of these. That of keelson's own keeps a file of its name, by which `aws/sdk-now.ts` finds it. */
-  readonly isOfSdk: (id: string) => boolean;
+  /**
+   * The name of the file for a module that no start reads: `first` if the first request does, `sdk` if it comes with the SDK.
+   * The SDK's module of keelson's own keeps a file of its name, by which `aws/sdk-now.ts` finds it.
+   */
+  readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
 /** The module with what keelson uses of the SDK for DynamoDB. */
@@ -53,7 +54,6 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
   const isStart = (id: string) => reached.some(({ atStart }) => atStart.has(id));
   // Of the entries that ever read a module, all read it at their start.
   const isOnlyStart = (id: string) => reached.every(({ atStart, ever }) => atStart.has(id) === ever.has(id));
-  const isFree = (id: string) => !isStart(id) || isOnlyStart(id);
   const names = new Map<string, string>();
   const used = new Set<string>();
   return {
@@ -65,8 +65,11 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
       names.set(key, name);
       return name;
     },
-    isFirst: (id) => http.has(id) && isFree(id),
-    isOfSdk: (id) => sdk.has(id) && used.has(id) && !isSdk(id) && !http.has(id) && isFree(id),
+    lazy: (id) => {
+      if (isStart(id) && !isOnlyStart(id)) return undefined;
+      if (http.has(id)) return "first";
+      return sdk.has(id) && used.has(id) && !isSdk(id) ? "sdk" : undefined;
+    },
   };
 }
 

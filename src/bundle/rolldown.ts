@@ -118,10 +118,10 @@ function outputDefaults(options: OutputOptions, chunks: () => Chunks | undefined
     },
     {
       name: "first",
-      test: (id) => chunks()?.isFirst(id) === true || id.startsWith("\0keelson-whole:"),
+      test: (id) => chunks()?.lazy(id) === "first" || id.startsWith("\0keelson-whole:"),
       includeDependenciesRecursively: false,
     },
-    { name: "sdk", test: (id) => chunks()?.isOfSdk(id) === true, includeDependenciesRecursively: false },
+    { name: "sdk", test: (id) => chunks()?.lazy(id) === "sdk", includeDependenciesRecursively: false },
   ];
   return {
     minify: true,
