@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { rolldown } from "rolldown";
 import { rolldownPlugin } from "../src/bundle/index.ts";
+import { writeFloor } from "./floor.ts";
 import { median, type Result, result, rounded } from "./measure.ts";
 
 const rounds = 25;
@@ -16,6 +17,7 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
   try {
     await bundleOurs(join(folder, "ours"));
     await bundlePeer(join(folder, "peer"));
+    writeFloor(join(folder, "floor"));
     const file = (name: string, text: string) => {
       writeFileSync(join(folder, name), text);
       return join(folder, name);
@@ -26,13 +28,15 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
     const answers = {
       ours: file("value-ours.mjs", invoking("ours")),
       peer: file("value-peer.mjs", invoking("peer")),
+      floor: file("value-floor.mjs", invoking("floor")),
     };
     const started = await timed([empty, imports.ours, imports.peer], {});
     const [nothing = 0, ours = 0, peer = 0] = started.map(median);
-    const [oursFirst = 0, peerFirst = 0] = (await timed([answers.ours, answers.peer], env)).map(median);
+    const values = await timed([answers.ours, answers.peer, answers.floor], env);
+    const [oursFirst = 0, peerFirst = 0, floor = 0] = values.map(median);
     return [
       milliseconds("bundle-import", "ratio <= 0.25", ours - nothing, peer - nothing),
-      milliseconds("first-value", "ratio <= 0.75", oursFirst, peerFirst),
+      { ...milliseconds("first-value", "ratio <= 0.55", oursFirst, peerFirst), floor: rounded(floor, 1) },
     ];
   } finally {
     rmSync(folder, { recursive: true });
@@ -40,13 +44,18 @@ export async function bundleResults(env: Readonly<Record<string, string>>): Prom
 }
 
 /** Bundles our handler as `app.mjs`, as `npm run package` does. */
-export async function bundleOurs(outdir: string): Promise<void> {
-  const build = await rolldown({ input: { app: ours }, plugins: [rolldownPlugin()], logLevel: "warn" });
+export async function bundleOurs(outdir: string, app = ours): Promise<void> {
+  const build = await rolldown({ input: { app }, plugins: [rolldownPlugin()], logLevel: "warn" });
   await build.write({ dir: outdir });
   await build.close();
 }
 
-const ours = new URL("bundle-ours.ts", import.meta.url).pathname;
+const ours = bundleFile("ours");
+
+/** The path of a handler of this folder. */
+export function bundleFile(name: string): string {
+  return new URL(name.startsWith("write-") ? `${name}.ts` : `bundle-${name}.ts`, import.meta.url).pathname;
+}
 
 /**
  * Bundles our handler as an application does that has installed the package, as `app.mjs` in two folders: by the build scripts
@@ -87,9 +96,9 @@ await build({ entryPoints: ["app.ts"], outdir: process.argv[2], plugins: [esbuil
 }
 
 /** Bundles the peer's as `app.mjs`, by esbuild's default for Node: the packages' CommonJS, which asks for a `require`. */
-export async function bundlePeer(outdir: string): Promise<void> {
+export async function bundlePeer(outdir: string, app = bundleFile("peer")): Promise<void> {
   await build({
-    entryPoints: { app: new URL("bundle-peer.ts", import.meta.url).pathname },
+    entryPoints: { app },
     outdir,
     outExtension: { ".js": ".mjs" },
     bundle: true,

@@ -10,6 +10,8 @@ export interface Result {
   /** The lower and the upper quartile of the ratios of single runs, where these are processes of their own. */
   readonly spread?: readonly [number, number];
   readonly goal: string;
+  /** What nobody gets below, where that was measured in the same run. */
+  readonly floor?: number;
 }
 
 /** Two ways to do the same thing `times` times. */
@@ -43,9 +45,11 @@ export function callsOf(id: string, { ours, peer }: { readonly ours: number; rea
 
 /** Adds the ratio. A peer of nothing counts as one: JSON has no infinity. */
 export function result(facts: Omit<Result, "ratio">): Result {
-  const { id, ours, peer, unit, spread, goal } = facts;
+  const { spread, goal, floor, ...rest } = facts;
+  const { ours, peer } = rest;
   const ratio = rounded(ours / (peer === 0 ? 1 : peer), 3);
-  return { id, ours, peer, unit, ratio, ...(spread === undefined ? {} : { spread }), goal };
+  const others = Object.entries({ spread, goal, floor }).filter(([, value]) => value !== undefined);
+  return { ...rest, ratio, goal, ...Object.fromEntries(others) };
 }
 
 /** The lower and the upper quartile. */
@@ -55,9 +59,10 @@ export function spreadOf(ratios: readonly number[]): readonly [number, number] {
   return [at(0.25), at(0.75)];
 }
 
-/** A ratio as the tables have it. */
-export function shownRatio({ ratio, spread }: Pick<Result, "ratio" | "spread">): string {
-  return spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`;
+/** A ratio as the tables have it, with that of the floor. */
+export function shownRatio({ ratio, spread, floor, peer }: Pick<Result, "ratio" | "spread" | "floor" | "peer">): string {
+  const shown = spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`;
+  return floor === undefined ? shown : `${shown}, floor ${rounded(floor / peer, 3)}`;
 }
 
 /** The middle one; of an even number the upper of the two in the middle. */

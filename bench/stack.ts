@@ -6,6 +6,7 @@ import { files } from "./feature.ts";
 
 const tables = defineFeature("bench", (r) => {
   r.table("parameters", { partitionKey: "id" });
+  r.table("claims", { partitionKey: "id" });
 });
 
 /** An embedded stack with one value, as we and as the peers keep it. */

@@ -6,6 +6,9 @@ import { rolldownPlugin } from "../src/bundle/index.ts";
 
 const root = join(import.meta.dirname, "..");
 
+/** Where the bundle goes. */
+export const bundleDirectory = join(root, "infra/dist");
+
 /** What a cold start reads, and what the archive holds, in bytes; somewhat above what they are, so that growth is seen. */
 const budgets = {
   "read at start, without SDK and zod": 64_000,
@@ -28,16 +31,15 @@ const groups = [
  * @throws Error naming each budget that is exceeded.
  */
 export async function bundle(say) {
-  const outdir = join(root, "infra/dist");
   const build = await rolldown({
     input: { lambda: join(root, "examples/files/lambda.ts") },
     tsconfig: join(root, "tsconfig.json"),
     plugins: [rolldownPlugin()],
     logLevel: "warn",
   });
-  rmSync(outdir, { recursive: true, force: true });
+  rmSync(bundleDirectory, { recursive: true, force: true });
   // Not in the archive, which it would triple: they stay here, for whoever reads a stack trace.
-  const { output: files } = await build.write({ dir: outdir, sourcemap: "hidden" });
+  const { output: files } = await build.write({ dir: bundleDirectory, sourcemap: "hidden" });
   const start = new Set(readAtStart(files).flatMap(({ moduleIds }) => moduleIds));
   const { output: apart } = await build.generate({
     codeSplitting: {

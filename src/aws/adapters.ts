@@ -8,21 +8,27 @@ import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
 import { openDatabase } from "./dynamodb.ts";
+import { openLightDatabase } from "./light-database.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
 import { openParameters } from "./ssm.ts";
 
 /**
  * Opens the adapters of an AWS account, or of the emulator that the environment names, which gets the bus and the
  * queues that are missing where `mode` says so.
+ *
+ * @param isLight - whether they are to be open before the SDK is loaded, where that can be.
  */
 export async function openAwsAdapters(
   runtime: Runtime,
   variables: Variables,
   mode: "create" | "check" = "check",
+  isLight = false,
 ): Promise<Adapters> {
   const { dynamodb, ssm, keyRing } = runtime.server.options;
   const account = accountOf(variables);
-  const database = await openDatabase({ endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account });
+  const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account };
+  const light = isLight ? openLightDatabase(variables, place) : undefined;
+  const database = light?.database ?? (await openDatabase(place));
   const needsParameters = ssm !== undefined || keyRing !== undefined;
   const parameters = needsParameters ? await openParameters({ endpoint: endpointOf(variables, "SSM"), ...account }) : undefined;
   const sqsEndpoint = endpointOf(variables, "SQS");
@@ -38,14 +44,16 @@ export async function openAwsAdapters(
   return {
     database,
     databaseFor: requestDatabases(database),
-    configRows: dynamoConfigRows(database, runtime.tableName(configTable.name)),
+    configRows: dynamoConfigRows(database, runtime.tableName(configTable.name), { lean: light?.rows }),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
     messaging,
     parameters,
+    ...(light === undefined ? {} : { load: light.load }),
     close: async () => {
-      database.destroy();
+      if (light === undefined) database.destroy();
+      else light.close();
       parameters?.close();
       // Where it failed to open there is nothing to close.
       (await messaging.opening?.catch(() => undefined))?.close();

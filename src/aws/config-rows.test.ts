@@ -43,7 +43,7 @@ test("keys that were left unprocessed are asked for again, after a pause, and ne
   const store = database((keys, call) =>
     call < 3 ? { UnprocessedKeys: { config: { Keys: keys } } } : { Responses: { config: keys.map(({ sk }) => item(sk.S)) } },
   );
-  const reader = dynamoConfigRows(store.database, "config", async (attempt) => void waits.push(attempt));
+  const reader = dynamoConfigRows(store.database, "config", { wait: async (attempt) => void waits.push(attempt) });
 
   expect((await reader.read([address("a")]))[0]?.value).toBe("a");
   expect(waits).toEqual([1, 2]);
@@ -58,7 +58,7 @@ test("the pause is there where none is given", async () => {
 test("keys that stay unprocessed are an error, not absent rows", async () => {
   const store = database((keys) => ({ UnprocessedKeys: { config: { Keys: keys } } }));
 
-  await expect(dynamoConfigRows(store.database, "config", async () => {}).read([address("a")])).rejects.toThrow(
+  await expect(dynamoConfigRows(store.database, "config", { wait: async () => {} }).read([address("a")])).rejects.toThrow(
     /1 configuration rows unprocessed after 8 attempts/,
   );
 });

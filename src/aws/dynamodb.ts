@@ -1,9 +1,14 @@
 import type { Database } from "../context/database.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
+import type { DynamoDbSdk } from "./sdk-now.ts";
 
 /** Opens a DynamoDB document client. The SDK is loaded here, and only here. */
 export async function openDatabase(options: ClientOptions): Promise<Database> {
-  const { DynamoDBClient, DynamoDBDocumentClient } = await import("./dynamodb-sdk.ts");
+  return createDatabase(await import("./dynamodb-sdk.ts"), options);
+}
+
+/** Creates a DynamoDB document client. */
+export function createDatabase({ DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk, options: ClientOptions): Database {
   const client = new DynamoDBClient(clientOptions(options));
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
 }

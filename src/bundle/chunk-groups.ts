@@ -64,7 +64,7 @@ export function groupChunks(outputs: Metafile["outputs"], folder: string, textOf
   const used = new Map([...facts].filter(([id]) => reached.has(id)));
   const chunks = divide(used.keys(), factsOf);
   const files = [...used.values()].map(({ file }) => file);
-  const named = Map.groupBy(used, ([id]) => chunks.start(id) ?? (chunks.isFirst(id) ? "first" : undefined));
+  const named = Map.groupBy(used, ([id]) => chunks.start(id) ?? chunks.lazy(id));
   const groups = [...named].flatMap(([name, members]) => {
     if (name === undefined || members.length < 2) return [];
     const own = members.map(([, { file }]) => file);

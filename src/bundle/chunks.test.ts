@@ -10,8 +10,8 @@ function divided(modules: Readonly<Record<string, readonly [now: readonly string
     const found = modules[id];
     return found === undefined ? null : { isEntry: /^[A-Z]/.test(id), importedIds: found[0], dynamicallyImportedIds: found[1] };
   };
-  const { start, isFirst } = divide(Object.keys(modules), facts);
-  return Object.fromEntries(Object.keys(modules).map((id) => [id, start(id) ?? (isFirst(id) ? "first" : undefined)]));
+  const { start, lazy } = divide(Object.keys(modules), facts);
+  return Object.fromEntries(Object.keys(modules).map((id) => [id, start(id) ?? lazy(id)]));
 }
 
 test("what an entry imports is one file, and what the first request imports another", () => {
@@ -28,7 +28,7 @@ test("what an entry imports is one file, and what the first request imports anot
     later: [["c"], []],
   });
 
-  expect(chunks).toEqual({ A: "start", b: "start", [http]: "first", [sdk]: "first", c: "first", d: "first", later: undefined });
+  expect(chunks).toEqual({ A: "start", b: "start", [http]: "first", [sdk]: undefined, c: "first", d: "sdk", later: undefined });
 });
 
 test("entries share a file of what they all import, and have files of their own", () => {

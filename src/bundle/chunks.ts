@@ -14,11 +14,14 @@ export interface Chunks {
    * packages of the SDK list more than is used, and so it is known what is. `undefined`: it is not one for a start.
    */
   readonly start: (id: string) => string | undefined;
-  /** Whether a module is read with the first request, and by no start. */
-  readonly isFirst: (id: string) => boolean;
+  /**
+   * The name of the file for a module that no start reads: `first` if the first request does, `sdk` if it comes with the SDK.
+   * The SDK's module of keelson's own keeps a file of its name, by which `aws/sdk-now.ts` finds it.
+   */
+  readonly lazy: (id: string) => "first" | "sdk" | undefined;
 }
 
-/** The module with what keelson uses of the SDK for DynamoDB, which every function calls. */
+/** The module with what keelson uses of the SDK for DynamoDB. */
 export function isSdk(id: string): boolean {
   return /(?:^|[\\/])(?:src|dist)[\\/]aws[\\/]dynamodb-sdk\.[jt]s$/.test(id);
 }
@@ -36,6 +39,7 @@ function isHttp(id: string): boolean {
  * | some entries | none or the same entries | a file for just these entries |
  * | some entries | other entries | what the bundler chooses: a file of entries would run their code in others |
  * | the first request | any | one file |
+ * | the SDK as keelson uses it | any | another, which a query that reads configuration does without |
  */
 export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFacts | null): Chunks {
   const all = [...ids];
@@ -61,7 +65,11 @@ export function divide(ids: Iterable<string>, factsOf: (id: string) => ModuleFac
       names.set(key, name);
       return name;
     },
-    isFirst: (id) => (http.has(id) || (sdk.has(id) && used.has(id))) && (!isStart(id) || isOnlyStart(id)),
+    lazy: (id) => {
+      if (isStart(id) && !isOnlyStart(id)) return undefined;
+      if (http.has(id)) return "first";
+      return sdk.has(id) && used.has(id) && !isSdk(id) ? "sdk" : undefined;
+    },
   };
 }
 

@@ -14,7 +14,7 @@ export function inlineHelpers(bundle: OutputBundle): void {
   if (/^import\b/m.test(body)) return; // it asks for more, as for a `require`
   const made = `function keelsonHelpers(){${body}\nreturn{${exported.replaceAll(/([\w$]+) as ([\w$]+)/g, "$2:$1")}}}`;
   for (const chunk of chunks) {
-    if (chunk.isEntry || chunk.name === "first") inline(chunk, basename(helpers.fileName), made);
+    if (chunk.isEntry || chunk.name === "first" || chunk.name === "sdk") inline(chunk, basename(helpers.fileName), made);
   }
 }
 

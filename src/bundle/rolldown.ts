@@ -49,7 +49,7 @@ export function rolldownPlugin(): RolldownPlugin {
     },
     moduleParsed({ id }) {
       // As an entry, its modules are known by what is used of them.
-      if (isSdk(id)) this.emitFile({ type: "chunk", id, name: "first" });
+      if (isSdk(id)) this.emitFile({ type: "chunk", id, name: "dynamodb-sdk" });
     },
     buildEnd() {
       chunks = divide(this.getModuleIds(), (id) => this.getModuleInfo(id));
@@ -118,9 +118,10 @@ function outputDefaults(options: OutputOptions, chunks: () => Chunks | undefined
     },
     {
       name: "first",
-      test: (id) => chunks()?.isFirst(id) === true || id.startsWith("\0keelson-whole:"),
+      test: (id) => chunks()?.lazy(id) === "first" || id.startsWith("\0keelson-whole:"),
       includeDependenciesRecursively: false,
     },
+    { name: "sdk", test: (id) => chunks()?.lazy(id) === "sdk", includeDependenciesRecursively: false },
   ];
   return {
     minify: true,

@@ -1,14 +1,16 @@
+import type { DeclaredServer } from "../declare/declared-server.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
 import { type Lazy, lazy } from "../process/lazy.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
-import type { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
+import type { createLambdaRuntime } from "./lambda-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
 /** What invocations of a function need, in one module. */
 export interface InvocationModule {
   readonly createLambdaRuntime: typeof createLambdaRuntime;
-  readonly loadSdk: typeof loadSdk;
+  /** Loads the SDK, where the first invocation is going to need it. */
+  loadSdk(server: DeclaredServer, name?: string): Promise<unknown> | undefined;
 }
 
 /** What an invocation runs on. */
@@ -25,11 +27,13 @@ export interface Invoked<Loaded> {
  * @param load - imports what invocations need. It is loaded with the first of them: what a function imports is what its cold
  * start waits for (`bundle-import` in `bench/results.json`). In Lambda it is asked for while the function still starts, when it
  * has a whole processor whatever its memory; nothing waits for it then, and what fails fails again where it is needed.
+ * @param name - the handler that alone is called; default: any.
  * @returns what an invocation runs on, made for the first.
  */
 export function prepareLambda<Loaded extends InvocationModule>(
   server: Server,
   load: () => Promise<Loaded>,
+  name?: string,
 ): Lazy<Invoked<Loaded>> {
   const state = serverInternals(server);
   const loading = lazy(load);
@@ -46,7 +50,7 @@ export function prepareLambda<Loaded extends InvocationModule>(
   if (process.env["AWS_LAMBDA_FUNCTION_NAME"] !== undefined) {
     void loading
       .open()
-      .then(({ loadSdk }) => loadSdk())
+      .then(({ loadSdk }) => loadSdk(state, name))
       .catch(() => undefined);
   }
   closeAtShutdown(state, async () => (await invoked.open()).runtime);

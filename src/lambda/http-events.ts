@@ -14,7 +14,8 @@ import { kindOf } from "./other-event.ts";
 import { restApi } from "./rest-api.ts";
 import { readResult } from "./result.ts";
 
-export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
+export { createLambdaRuntime } from "./lambda-runtime.ts";
+export { loadSdk } from "./preload.ts";
 
 /**
  * Creates the execution mode of a function that answers events of every shape.

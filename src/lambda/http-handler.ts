@@ -44,7 +44,7 @@ export function lambdaHandler<Event extends LambdaHttpEvent = HttpApiEvent>(
 }
 
 function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: string): LambdaHttpHandler<Event> {
-  const invoked = prepareLambda(server, () => import("./http-events.ts"));
+  const invoked = prepareLambda(server, () => import("./http-events.ts"), name);
   const executionMode = lazyMode(async () => {
     const { loaded, runtime } = await invoked.open();
     return loaded.httpMode(runtime, name);

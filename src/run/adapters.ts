@@ -27,6 +27,8 @@ export interface Adapters {
   readonly outbox: OutboxStore;
   /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
+  /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */
+  load?(): Promise<unknown>;
   close(): Promise<void>;
 }
 

@@ -254,6 +254,7 @@ interface RequestDatabase {
  */
 export function requestDatabases(client: Database): (request: DatabaseRequest) => Database {
   const common = Object.create(client, {
+    [ownRequest]: { value: undefined, writable: true }, // so that no assignment of it gets to the client
     send: { value: send },
     [configSession]: { value: openSession },
     [operatorSession]: { value: openSession },

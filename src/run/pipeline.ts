@@ -14,6 +14,7 @@ import type { Credentials } from "../identity/authenticator.ts";
 import type { Identification } from "../identity/claims.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import { lazy } from "../process/lazy.ts";
+import type { Adapters } from "./adapters.ts";
 import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
 import type { Runtime } from "./runtime.ts";
@@ -98,7 +99,7 @@ export async function answer<HostResponse>(
   const input = accepted instanceof Promise ? await accepted : accepted;
   const view = () => requestView(request, bytes);
   let adapters = runtime.opened;
-  if (adapters === undefined) adapters = await runtime.adapters();
+  if (adapters === undefined) adapters = await openFor(runtime, declaration);
   if (declaration.kind === "write") {
     const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
@@ -109,6 +110,12 @@ export async function answer<HostResponse>(
   const given = isWebResponse(result) ? await readResponse(result, "query") : result;
   const response = toResponse(given, { kind: "query", head, development: runtime.environment === "development" });
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
+}
+
+/** Opens what a handler needs: the SDK is no part of that for one which reads configuration. */
+function openFor(runtime: Runtime, declaration: HandlerDeclaration): Promise<Adapters> | Adapters {
+  if (!runtime.light.has(declaration)) return runtime.adapters();
+  return runtime.openedLight ?? runtime.lightAdapters();
 }
 
 /** Refuses a request before anybody has asked who sent it; its line says so all the same, where that takes no call. */

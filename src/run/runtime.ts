@@ -68,6 +68,12 @@ export interface Runtime {
   adapters(): Promise<Adapters>;
   /** The adapters, once they are open. */
   readonly opened: Adapters | undefined;
+  /** The same, perhaps before the SDK is loaded: for handlers in `light`, which seldom need it. */
+  lightAdapters(): Promise<Adapters>;
+  /** The same, once they are there. */
+  readonly openedLight: Adapters | undefined;
+  /** The handlers that most likely read configuration and nothing else of DynamoDB. */
+  readonly light: ReadonlySet<HandlerDeclaration>;
   /** What runs with effects share, loaded with the first of them. */
   runs(): Promise<Runs>;
   /** The same, once it is there. */

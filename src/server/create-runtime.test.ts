@@ -36,6 +36,29 @@ test("adapters are opened once, an opening that failed is tried again, and closi
   expect(closed).toEqual(["closed"]);
 });
 
+test("adapters are there for what reads configuration before their SDK is, and a load of it that failed is tried again", async () => {
+  let [opened, loads] = [0, 0];
+  const load = async () => {
+    if (++loads === 1) throw new Error("no file");
+  };
+  const runtime = createRuntime(buildServer({ features: [] }), {
+    variables: {},
+    openAdapters: async () => {
+      opened += 1;
+      return { ...adapters(), load };
+    },
+  });
+
+  const light = await runtime.lightAdapters();
+  expect([runtime.openedLight, runtime.opened, loads]).toEqual([light, undefined, 0]);
+  await expect(runtime.adapters()).rejects.toThrow("no file");
+  expect(runtime.opened).toBeUndefined();
+  expect(await runtime.adapters()).toBe(light);
+  expect([runtime.opened, opened, loads]).toEqual([light, 1, 2]);
+  await runtime.close();
+  expect([runtime.openedLight, runtime.opened]).toEqual([undefined, undefined]);
+});
+
 test("what runs share is made once for the adapters that are open, and anew for the next", async () => {
   let attempts = 0;
   const runtime = createRuntime(buildServer({ features: [] }), {

@@ -4,6 +4,7 @@ import { groupKeys } from "../config/cache/key-groups.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
 import type { WebhookOptions } from "../declare/delivery-options.ts";
+import { lightHandlers } from "../declare/light-handlers.ts";
 import { proofProblems } from "../declare/options.ts";
 import { routed } from "../declare/routes.ts";
 import { configTable, tableNames } from "../declare/table.ts";
@@ -83,6 +84,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       runtime.log.error("config.key_ring_failed", data);
     },
   });
+  let beginning: Promise<Adapters> | undefined;
   let opening: Promise<Adapters> | undefined;
   let routes: Runtime["routes"] | undefined;
 
@@ -112,7 +114,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
     configRows: createCachedRows({
       ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
-      reader: { read: async (...parameters) => (await runtime.adapters()).configRows.read(...parameters) },
+      reader: { read: async (...parameters) => (await runtime.lightAdapters()).configRows.read(...parameters) },
       keyGroups: groupKeys(state.registry.configKeys.values()),
       clock,
     }),
@@ -137,28 +139,42 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     channels,
     deliveryJob: createDeliveryJob(channels),
     lifecycle,
-    opened: undefined,
-    adapters: () => {
-      opening ??= open().then(
+    light: lightHandlers(state),
+    openedLight: undefined,
+    lightAdapters: () => {
+      beginning ??= open().then(
         (adapters) => {
-          runtime.opened = adapters;
+          runtime.openedLight = adapters;
           return adapters;
         },
         (error: unknown) => {
-          opening = undefined;
+          beginning = undefined;
           throw error;
         },
       );
+      return beginning;
+    },
+    opened: undefined,
+    adapters: () => {
+      opening ??= runtime
+        .lightAdapters()
+        .then(loaded)
+        .catch((error: unknown) => {
+          opening = undefined;
+          throw error;
+        });
       return opening;
     },
     openedRuns: undefined,
     runs: async () => runtime.openedRuns ?? openRuns(),
     close: async () => {
-      if (opening === undefined) return;
-      const adapters = await opening;
+      if (beginning === undefined) return;
+      const adapters = await beginning;
       runtime.openedRuns = undefined;
       runtime.opened = undefined;
+      runtime.openedLight = undefined;
       opening = undefined;
+      beginning = undefined;
       await adapters.close();
     },
   };
@@ -178,6 +194,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       await adapters.close();
       throw error;
     }
+    return adapters;
+  };
+  const loaded = async (adapters: Adapters) => {
+    await adapters.load?.();
+    runtime.opened = adapters;
     return adapters;
   };
   const openRuns = async () => {

@@ -4,15 +4,24 @@ import { expect, test } from "vitest";
 import { root, tableUnder } from "./markdown.ts";
 
 const { results } = JSON.parse(readFileSync(join(root, "bench/results.json"), "utf8")) as {
-  results: { id: string; ours: number; peer: number; unit: string; ratio: number; spread?: [number, number]; goal: string }[];
+  results: {
+    id: string;
+    ours: number;
+    peer: number;
+    unit: string;
+    ratio: number;
+    spread?: [number, number];
+    floor?: number;
+    goal: string;
+  }[];
 };
 
 test("the figures of docs/speed.md are those of bench/results.json", () => {
-  const measured = results.map(({ id, ours, peer, unit, ratio, spread, goal }) => [
+  const measured = results.map(({ id, ours, peer, unit, ratio, spread, floor, goal }) => [
     id,
     `${ours} ${unit}`,
     `${peer} ${unit}`,
-    spread === undefined ? `${ratio}` : `${ratio} (${spread.join(" to ")})`,
+    `${ratio}${spread === undefined ? "" : ` (${spread.join(" to ")})`}${floor === undefined ? "" : `, floor ${Number((floor / peer).toFixed(3))}`}`,
     goal,
   ]);
 
