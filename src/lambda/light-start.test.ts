@@ -5,7 +5,7 @@ import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { marshall } from "@aws-sdk/util-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createSystemConfig } from "../config/declare/declaration.ts";
-import { defineFeature } from "../declare/feature.ts";
+import { defineFeature, type Feature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
 import { buildServer, type Server, serverInternals } from "../server/server.ts";
 import type { HttpApiEvent } from "./http-api.ts";
@@ -76,7 +76,7 @@ const marks = defineFeature("marks", (r) => {
   r.write("mark.set", { route: "PUT /marks", access: access.everyone, handler: async () => 1 });
 });
 
-const serve = (features = [limits], options = {}) => {
+const serve = (features: readonly Feature[] = [limits], options = {}) => {
   const server = buildServer({ features, log: { level: "error" }, cache: { ttlMs: 0 }, ...options });
   servers.push(server);
   return server;
@@ -152,7 +152,7 @@ test("a server that is closed before and after it was ready serves again", async
 });
 
 test("a function that starts loads the SDK, unless all it answers reads configuration", async () => {
-  const isLoaded = (features: readonly (typeof limits)[], name?: string, options = {}) =>
+  const isLoaded = (features: readonly Feature[], name?: string, options = {}) =>
     loadSdk(serverInternals(serve([...features], options)), name) !== undefined;
 
   expect(isLoaded([limits])).toBe(false);
