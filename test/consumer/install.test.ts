@@ -41,6 +41,16 @@ test.each(entryPoints.filter((name) => name !== "keelson/claim-layer"))(
   },
 );
 
+test("keelson/middy has ClaimLayer, with Powertools Idempotency; without it, its first use says what to install", async () => {
+  const made = 'const { ClaimLayer } = await import("keelson/middy"); new ClaimLayer({ tableName: "claims" });';
+  const [has, lacks] = await Promise.all(
+    [whole, project].map((where) => where.run("node", ["--input-type=module", "--eval", made])),
+  );
+
+  expect(has).toMatchObject({ code: 0, stderr: "" });
+  expect(lacks?.stderr).toContain("keelson/middy: ClaimLayer cannot be loaded; npm i @aws-lambda-powertools/idempotency");
+});
+
 test("keelson/claim-layer without Powertools Idempotency fails with its name, and keelson/embedded without dynalite with its", async () => {
   const layer = await importing(project, "keelson/claim-layer");
   const started = 'await (await import("keelson/embedded")).startEmbeddedStack({ env: { NODE_ENV: "test" } })';

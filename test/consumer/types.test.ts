@@ -87,3 +87,14 @@ test("what uses the package compiles with the lowest versions of what its declar
 
   expect(stdout).toBe("");
 });
+
+test("keelson/middy compiles without Powertools Idempotency, which is optional", async () => {
+  const bare = await createProject({
+    name: "bare-types",
+    devDependencies: exact(["@types/node", "typescript"]),
+    files: { "middy.ts": 'import { ClaimLayer, requestScope } from "keelson/middy";\nvoid [ClaimLayer, requestScope];\n' },
+  });
+  const options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext", "--types", "node", "middy.ts"];
+
+  expect(await bare.run("node", ["node_modules/typescript/bin/tsc", ...options])).toMatchObject({ code: 0, stdout: "" });
+});
