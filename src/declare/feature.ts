@@ -5,7 +5,7 @@ import type { BootProblem } from "../errors/boot.ts";
 import type { AccessRule } from "../identity/access.ts";
 import { configKeys, handler, type RawOptions, table } from "./declare.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
-import type { Answer, Awaitable, DeclaredOutput, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import type { Awaitable, DeclaredOutput, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
 import type {
   ChannelDeclaration,
   ChannelOptions,
@@ -58,11 +58,11 @@ export interface FeatureBuilder<Name extends string = string> {
     const Operation extends string,
     Input extends StandardSchemaV1,
     Output = DeclaredOutput<`${Name}.${Operation}`>,
-    const Result = Awaitable<Answer<Output>>,
+    const Result = Awaitable<Output>, // what an editor completes
     Rule extends AccessRule = AccessRule,
   >(name: Operation, options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`>): void;
   /** Declares a handler that changes something, called `<entity>.<operation>`. */
-  write<Input extends StandardSchemaV1, Output, const Result = Awaitable<Answer<Output>>, Rule extends AccessRule = AccessRule>(
+  write<Input extends StandardSchemaV1, Output, const Result = Awaitable<Output>, Rule extends AccessRule = AccessRule>(
     name: string,
     options: WriteOptions<Input, Output, Result, Rule>,
   ): void;

@@ -117,7 +117,7 @@ describe("an editor", () => {
     expect(shown.completions).toEqual([
       ["log", "webhook"],
       ["free", "pro"],
-      ["body", "cookies", "headers", "seats", "status"],
+      ["seats"],
       expect.arrayContaining([
         "files:config:max-upload-size-mb",
         "files:config:order",

@@ -98,6 +98,7 @@ describe("results", () => {
     r.write("list.d", { output: z.array(z.string()), handler: async () => ["a"] });
     r.write("list.e", { output: list, handler: async (ctx) => ctx.commit([], reply({ items: [{ id: "1" }], tags: {} })) });
     r.write("list.f", { output: list, handler: async () => Promise.reject(new Error("always")) });
+    r.query("list.g", { output: list, handler: (ctx) => (ctx.signal ? new Response("x") : { items: [], tags: {} }) });
   });
 
   test("that do not fit do not compile, wherever they are", () => {
@@ -107,6 +108,8 @@ describe("results", () => {
     r.query("list.b", { output: list, handler: async () => reply({ items: [], tags: { a: "b" } }) });
     // @ts-expect-error one of two results
     r.query("list.c", { output: list, handler: (ctx) => (ctx.signal ? reply({ items: [], tags: {} }) : { items: [] }) });
+    // @ts-expect-error beside a web Response
+    r.query("list.g", { output: list, handler: (ctx) => (ctx.signal ? new Response("x") : { items: [] }) });
     // @ts-expect-error numbers for texts
     r.write("list.d", { output: z.array(z.string()), handler: async () => [1] });
   });
