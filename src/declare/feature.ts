@@ -100,6 +100,9 @@ export type Feature<Members = unknown, Name extends string = string> = Members &
   readonly [declarationsOf]: FeatureDeclarations;
 };
 
+/** The name counts with what a feature exports; those that export nothing are of one type, so that a list of one takes others. */
+type NameOf<Members, Name extends string> = [keyof Members] extends [never] ? string : Name;
+
 /**
  * Defines a feature. `declare` runs at once; what it returns becomes properties of the feature.
  * `buildServer` reports all invalid declarations together.
@@ -118,7 +121,7 @@ export function defineFeature<const Members extends object = object, const Name 
   name: Name,
   // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
   declare: (r: FeatureBuilder<Name>) => Members | void,
-): Feature<Members, Name> {
+): Feature<Members, NameOf<Members, Name>> {
   const keys: RegisteredConfigKey[] = [];
   const handlers: HandlerDeclaration[] = [];
   const tables: TableDeclaration[] = [];
@@ -190,7 +193,10 @@ export function defineFeature<const Members extends object = object, const Name 
     problems,
   };
   // Safe: the literal has exactly the members of `Feature<Members, Name>`.
-  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<Members, Name>;
+  return Object.freeze({ ...members, name, [declarationsOf]: declarations }) as unknown as Feature<
+    Members,
+    NameOf<Members, Name>
+  >;
 }
 
 /** What a feature declares; `undefined` for something that `defineFeature` did not make. */

@@ -53,6 +53,8 @@ describe("features", () => {
     const quiet = defineFeature("quiet", () => {});
     expectTypeOf(quiet.name).toBeString();
     buildServer({ features: [quiet] });
+    const features = [quiet];
+    features.push(defineFeature("other", () => {}));
     // @ts-expect-error not made by defineFeature
     buildServer({ features: [{ name: "fake" }] });
   });

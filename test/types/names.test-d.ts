@@ -155,6 +155,6 @@ describe("overrides of buildServer", () => {
     // @ts-expect-error none of the options
     buildServer({ features: [quiet, files], config: { "files:config:order": "oldest" } });
     // @ts-expect-error a text for a number
-    buildServer({ features: some, config: { "files:config:max-upload-size-mb": "5" } });
+    buildServer({ features: [files], config: { "files:config:max-upload-size-mb": "5" } });
   });
 });
