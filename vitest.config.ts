@@ -20,12 +20,13 @@ export const alias = [
 ];
 
 const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**/*.test.ts"]; // consumers' projects have a run of their own
+const others = ["**/node_modules/**"]; // of packages of their own below test/
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
 // What needs a process of its own: replaced modules, another clock, environment or directory, what Lambda's runtime gives to
 // modules once.
 const changesProcess = /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
-const alone = globSync(tests, { cwd: import.meta.dirname })
+const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others })
   .map((file) => file.replaceAll("\\", "/"))
   .filter((file) => changesProcess.test(readFileSync(new URL(file, import.meta.url), "utf8")));
 
@@ -50,13 +51,13 @@ export default defineConfig({
         test: {
           name: "shared", // many files a process, which setup leaves as it found it
           include: tests,
-          exclude: [...system, ...alone],
+          exclude: [...system, ...alone, ...others],
           isolate: false,
           setupFiles: ["test/support/leave-no-trace.ts"],
         },
       },
-      { extends: true, test: { name: "alone", include: alone, exclude: system } },
-      { extends: true, test: { name: "system", include: system } },
+      { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others] } },
+      { extends: true, test: { name: "system", include: system, exclude: others } },
       {
         extends: true,
         test: { name: "types", include: [], typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] } },

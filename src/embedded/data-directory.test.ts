@@ -115,8 +115,9 @@ test("a holder that shares a stack of another region is refused at once, naming 
   );
 });
 
-test("a holder that says that it ends, or has ended, is waited for", async () => {
+test("a holder that says that it starts or ends, or has ended, is waited for", async () => {
   for (const holder of [
+    { pid: process.pid, parentPid: 1, isStarting: true },
     { pid: process.pid, parentPid: process.ppid, isEnding: true },
     { pid: await deadPid(), parentPid: process.ppid, shared: sharing },
   ]) {

@@ -10,6 +10,8 @@ export interface DirectoryHolder {
   readonly parentPid: number;
   /** How others use it as well, if they may. */
   readonly shared?: SharedHolder;
+  /** Whether it is about to say how others use it. */
+  readonly isStarting?: true;
   /** Whether it is about to let go. */
   readonly isEnding?: true;
 }
@@ -72,7 +74,7 @@ export const shared = Symbol("shared");
  * and nobody has to delete it. `holder.json` names its holder.
  *
  * @returns {@link shared} where the holder shares a stack of the same region.
- * @throws Error naming the directory and its holder where another process has it. One that is on its way out is waited
+ * @throws Error naming the directory and its holder where another process has it. One that is on its way in or out is waited
  * for, 5 seconds by default: it says so, or its parent is gone.
  */
 export async function openExclusively<Opened>(
@@ -98,9 +100,9 @@ export async function openExclusively<Opened>(
   }
 }
 
-/** Whether nothing says that a holder lets go soon. */
-function isStaying({ pid, parentPid, shared, isEnding }: DirectoryHolder): boolean {
-  return isEnding === undefined && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
+/** Whether nothing says that a holder lets go soon, or shares what it has. */
+function isStaying({ pid, parentPid, shared, isStarting, isEnding }: DirectoryHolder): boolean {
+  return isStarting === undefined && isEnding === undefined && isAlive(pid) && (shared !== undefined || isAlive(parentPid));
 }
 
 /** Writes down who holds a directory. It appears with its whole content: others read it at any time. */

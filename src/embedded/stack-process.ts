@@ -48,7 +48,8 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
     attachments?.tell(`keelson/embedded: ${inspect(error)}\n`);
   };
   const region = process.env["AWS_REGION"] ?? "us-east-1";
-  const holder = { pid: process.pid, parentPid: process.ppid };
+  const self = { pid: process.pid, parentPid: process.ppid };
+  const holder = idleMs === undefined ? self : { ...self, isStarting: true as const };
   const dynamoDb =
     directory === undefined
       ? await openDynamoDb({ reportFault })
@@ -70,7 +71,7 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
   const server = createFrontServer([dynamoDb, ssm, sqs, eventBridge], reportFault);
   const close = async () => {
     setTimeout(() => process.exit(1), 5000).unref(); // an orphan that cannot close must not hold the directory
-    if (directory !== undefined && existsSync(directory)) writeHolder(directory, { ...holder, isEnding: true });
+    if (directory !== undefined && existsSync(directory)) writeHolder(directory, { ...self, isEnding: true });
     server.close();
     attachments?.close();
     sqs.close();
@@ -91,7 +92,7 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
   if (directory === undefined || idleMs === undefined) return tell({ port: listening });
   const key = randomBytes(16).toString("base64url");
   attachments = acceptAttachments(server, { key, idleMs, onIdle: close });
-  writeHolder(directory, { ...holder, shared: { port: listening, key, region } });
+  writeHolder(directory, { ...self, shared: { port: listening, key, region } });
   tell({ isOwn: true });
 }
 
