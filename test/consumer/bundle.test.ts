@@ -65,8 +65,10 @@ const commands: Record<(typeof names)[number], [string, string[]]> = {
 
 test.each(names)("a function bundled by %s answers, of two files, without node_modules", async (name) => {
   const built = await project.run(...commands[name]);
+  const lambda = { AWS_LAMBDA_FUNCTION_NAME: "hello", AWS_REGION: "eu-central-1", KEELSON_TABLE_CONFIG: "config" };
+  const credentials = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "secret", AWS_SESSION_TOKEN: "token" };
   const { code, stdout, stderr } = await project.run("node", ["invoke.mjs", `./${name}/lambda.mjs`], {
-    env: { AWS_LAMBDA_FUNCTION_NAME: "hello", AWS_REGION: "eu-central-1", KEELSON_TABLE_CONFIG: "config" },
+    env: { ...lambda, ...credentials },
   });
 
   expect(built).toMatchObject({ code: 0, stderr: "" });
