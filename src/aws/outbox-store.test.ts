@@ -19,7 +19,11 @@ test("What waits is read in its order, from before a time and behind a row, and 
   const credentials = { accessKeyId: "test", secretAccessKey: "test" };
   const database = await openDatabase({ endpoint: stack.endpoint, region: "us-east-1", credentials });
   try {
-    await ensureTables(database, [{ name: "outbox", tableName: "outbox", partitionKey: "pk", sortKey: "sk" }], "create");
+    await ensureTables(
+      database,
+      [{ name: "outbox", tableName: "outbox", partitionKey: "pk", sortKey: "sk", indexes: [] }],
+      "create",
+    );
     const outbox = dynamoOutbox(database, "outbox");
     const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
     const items = [4, 2, 1, 3].map((number) => outbox.item(row(number)) as Record<string, never>); // an item of a transaction

@@ -34,7 +34,13 @@ const active = { TableStatus: "ACTIVE", KeySchema: [{ AttributeName: "pk" }] };
 const timeToLiveOf = async (TableName: string) =>
   (await database.send(new DescribeTimeToLiveCommand({ TableName }))).TimeToLiveDescription?.AttributeName;
 
-const table = (tableName: string, sortKey?: string) => ({ name: "my-files", tableName, partitionKey: "pk", sortKey });
+const table = (tableName: string, sortKey?: string) => ({
+  name: "my-files",
+  tableName,
+  partitionKey: "pk",
+  sortKey,
+  indexes: [],
+});
 
 test("tables that are missing are created, with and without a sort key, and found again", async () => {
   const tables = [table("one"), table("two", "sk")];

@@ -28,8 +28,8 @@ beforeAll(async () => {
   client = new DynamoDBClient(clientConfig);
   const database = await openDatabase(clientConfig);
   const tables = [
-    { name: "calls", tableName: "calls", partitionKey: "id", sortKey: undefined },
-    { name: "sorted", tableName: "sorted", partitionKey: "pk", sortKey: "sk" },
+    { name: "calls", tableName: "calls", partitionKey: "id", sortKey: undefined, indexes: [] },
+    { name: "sorted", tableName: "sorted", partitionKey: "pk", sortKey: "sk", indexes: [] },
   ];
   await ensureTables(database, tables, "create");
   database.destroy();

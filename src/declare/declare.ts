@@ -8,7 +8,6 @@ import { parseRoute, reservedPath } from "../http/route.ts";
 import { isAccessRule } from "../identity/access.ts";
 import { isOnceBy } from "../once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
-import { reservedTables, type TableDeclaration } from "./table.ts";
 
 /** Options as plain JavaScript may hand them over: nothing about them is known. */
 export type RawOptions = Readonly<Record<string, unknown>>;
@@ -35,42 +34,6 @@ export function configKeys(feature: string, options: RawOptions, report: Report)
     name,
     definition: (declaration as KeyDeclaration<unknown>)?.definition,
   }));
-}
-
-/** Registers a table. */
-export function table(name: string, options: RawOptions, report: Report): TableDeclaration {
-  unknownOptions(`table ${name}`, options, ["partitionKey", "sortKey"], report);
-  const partitionKey = options?.["partitionKey"];
-  const sortKey = options?.["sortKey"];
-  if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
-    report({
-      key: `table ${name}`,
-      rule: "table-name",
-      message: `table name ${JSON.stringify(name)} is not in kebab case`,
-      fix: "name it with lower-case letters, digits and hyphens, beginning with a letter",
-    });
-  }
-  if (reservedTables.includes(name)) {
-    report({
-      key: `table ${name}`,
-      rule: "table-reserved",
-      message: `table name ${JSON.stringify(name)} is keelson's own`,
-      fix: "choose another name",
-    });
-  }
-  if (
-    typeof partitionKey !== "string" ||
-    partitionKey === "" ||
-    (sortKey !== undefined && (typeof sortKey !== "string" || sortKey === ""))
-  ) {
-    report({
-      key: `table ${name}`,
-      rule: "table-keys",
-      message: "`partitionKey` and `sortKey` are not attribute names",
-      fix: 'name the attributes, for example { partitionKey: "pk", sortKey: "sk" }',
-    });
-  }
-  return { name: String(name), partitionKey: String(partitionKey), sortKey: sortKey === undefined ? undefined : String(sortKey) };
 }
 
 const methods = { query: ["GET"], write: ["POST", "PUT", "PATCH", "DELETE"] } as const;

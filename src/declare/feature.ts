@@ -3,8 +3,9 @@ import type { ConfigKeyHandle, KeyDeclaration, RegisteredConfigKey } from "../co
 import type { Events } from "../context/names.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { AccessRule } from "../identity/access.ts";
-import { configKeys, handler, type RawOptions, table } from "./declare.ts";
+import { configKeys, handler, type RawOptions } from "./declare.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
+import { table } from "./declare-table.ts";
 import type { Awaitable, DeclaredOutput, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
 import type {
   ChannelDeclaration,
@@ -17,7 +18,7 @@ import type {
   JobOptions,
 } from "./message-handlers.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
-import { type TableDeclaration, type TableHandle, tableHandle } from "./table.ts";
+import { type TableDeclaration, type TableHandle, type TableOptions, tableHandle } from "./table.ts";
 
 /** What the declarations of one feature come to. */
 export interface FeatureDeclarations {
@@ -51,8 +52,8 @@ export interface FeatureBuilder<Name extends string = string> {
     readonly keys: Keys;
     // Written out, not as `ConfigHandles<Keys>`: so a hover shows the handles.
   }): { readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never };
-  /** Declares a DynamoDB table whose keys are strings. */
-  table(name: string, options: { readonly partitionKey: string; readonly sortKey?: string }): TableHandle;
+  /** Declares a DynamoDB table whose keys are strings, and its indexes. */
+  table<const Index extends string = never>(name: string, options: TableOptions<Index>): TableHandle<Index>;
   /** Declares a handler that reads, called `<entity>.<operation>`. */
   query<
     const Operation extends string,
@@ -142,8 +143,9 @@ export function defineFeature<const Members extends object = object, const Name 
       return Object.freeze(handles) as ConfigHandles<typeof options.keys>;
     },
     table: (tableName, options) => {
-      tables.push(table(tableName, options, report));
-      return tableHandle(tableName);
+      const declared = table(tableName, options as unknown as RawOptions, report);
+      tables.push(declared);
+      return tableHandle(tableName, declared.indexes);
     },
     // From here on options are read as plain JavaScript might give them; what is wrong is reported.
     query: (handlerName, options) => {

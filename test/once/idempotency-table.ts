@@ -24,7 +24,7 @@ export async function startIdempotencyTable(): Promise<IdempotencyTable> {
     maxAttempts: 2,
   };
   const database = await openDatabase(options);
-  await ensureTables(database, [{ name: tableName, tableName, partitionKey: "id", sortKey: undefined }], "create");
+  await ensureTables(database, [{ name: tableName, tableName, partitionKey: "id", sortKey: undefined, indexes: [] }], "create");
   database.destroy();
   const clients: DynamoDBClient[] = [];
   const client = () => {

@@ -12,6 +12,7 @@ import {
   type Reply,
   reply,
   resolveConfigOrParam,
+  type TableHandle,
   type User,
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
@@ -66,6 +67,43 @@ describe("features", () => {
     buildServer({ features: [], feature: [] });
     // @ts-expect-error no such environment
     buildServer({ features: [], environment: "staging" });
+  });
+});
+
+describe("tables", () => {
+  test("a table's handle takes the names of its declared indexes alone", () => {
+    const files = r.table("files", {
+      partitionKey: "pk",
+      sortKey: "sk",
+      indexes: {
+        byOwner: { partitionKey: "owner", sortKey: "createdAt" },
+        byState: { partitionKey: "state", project: ["size"] },
+      },
+    });
+    expectTypeOf(files).toEqualTypeOf<TableHandle<"byOwner" | "byState">>();
+    expectTypeOf(files.index("byOwner")).toBeString();
+    // @ts-expect-error no such index
+    files.index("byName");
+    // What takes the name of any table takes a table with indexes.
+    expectTypeOf(files).toExtend<TableHandle>();
+    expectTypeOf(files).not.toExtend<TableHandle<"byName">>();
+  });
+
+  test("a table without indexes has none to name", () => {
+    const plain = r.table("plain", { partitionKey: "pk" });
+    expectTypeOf(plain).toEqualTypeOf<TableHandle>();
+    expectTypeOf(plain).not.toExtend<TableHandle<"byOwner">>();
+    // @ts-expect-error there is none
+    plain.index("byOwner");
+  });
+
+  test("unknown options of a table or an index do not compile, nor does an index without keys", () => {
+    // @ts-expect-error no such option
+    r.table("files", { partitionKey: "pk", sort: "sk" });
+    // @ts-expect-error no such option of an index
+    r.table("files", { partitionKey: "pk", indexes: { byOwner: { partitionKey: "owner", projekt: [] } } });
+    // @ts-expect-error an index without a key
+    r.table("files", { partitionKey: "pk", indexes: { byOwner: {} } });
   });
 });
 
