@@ -56,6 +56,13 @@ interface Database {
   validateItem(item: Item, table: Table): Error | null | undefined;
   createKey(item: Item, table: Table): string;
   itemSize(item: Item): number;
+  getIndexActions(indexes: readonly object[], before: undefined, item: Item, table: Table): { puts: readonly IndexPut[] };
+}
+
+interface IndexPut {
+  readonly index: string;
+  readonly key: string;
+  readonly item: Item;
 }
 
 interface Validations {
@@ -91,6 +98,8 @@ export interface Dynalite {
   placeOf(table: Table, of: { readonly item: Item } | { readonly key: Item }): string;
   /** The item at a place, `undefined` where there is none. */
   itemAt(table: string, place: string): Promise<Item | undefined>;
+  /** The entry that a global index of the table has of an item; none where the item lacks one of its keys. */
+  indexEntries(table: Table, index: object, item: Item): readonly Change[];
   /** The size that counts for DynamoDB's limits, in bytes. */
   sizeOf(item: Item): number;
   /** Rejects all that runs: for an exception out of dynalite's own callbacks, which names no request. */
@@ -162,6 +171,12 @@ export async function openDynalite(
       new Promise((resolve, reject) => {
         store.getItemDb(table).get(place, (error, item) => (error ? reject(error) : resolve(item)));
       }),
+    indexEntries: (table, index, item) =>
+      database.getIndexActions([index], undefined, item, table).puts.map((put) => ({
+        type: "put",
+        key: indexPrefix("Global", table.TableName, put.index) + put.key,
+        value: put.item,
+      })),
     sizeOf: (item) => database.itemSize(item),
     abandon(error) {
       for (const fail of running) fail(error);

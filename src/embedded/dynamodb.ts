@@ -5,6 +5,7 @@ import { createReadWriteLock, type ReadWriteLock } from "./read-write-lock.ts";
 import { type AwsJsonService, ServiceError } from "./service.ts";
 import { createSweeper } from "./sweeper.ts";
 import { changeTable, settleTables } from "./table-changes.ts";
+import { changeIndexes, changesIndexes } from "./table-indexes.ts";
 import { describeTimeToLive, updateTimeToLive } from "./time-to-live.ts";
 import { transactGet } from "./transact-get.ts";
 import { transactWrite } from "./transact-write.ts";
@@ -60,6 +61,9 @@ export async function openDynamoDb({
         case "UpdateItem":
         case "DeleteItem":
           return writeItem(dynalite, lock, operation, input).finally(sweepLater);
+        case "UpdateTable":
+          if (changesIndexes(input)) return lock.write(() => changeIndexes(dynalite, input));
+          return callDynalite(dynalite, lock, operation, input);
         default:
           return callDynalite(dynalite, lock, operation, input);
       }
