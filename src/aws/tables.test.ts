@@ -4,10 +4,12 @@ import {
   DescribeTimeToLiveCommand,
   ResourceInUseException,
   ResourceNotFoundException,
+  UpdateTableCommand,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Database } from "../context/database.ts";
+import type { IndexDeclaration } from "../declare/table.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { endpointOf } from "./adapters.ts";
 import { openDatabase } from "./dynamodb.ts";
@@ -143,6 +145,143 @@ test("a table that another process creates in between is not an error unless it 
   await expect(
     ensureTables({ send: async () => ({ Table: { TableStatus: "ACTIVE" } }) } as never, [table("t")], "create"),
   ).rejects.toThrow(/has the keys , not pk/);
+});
+
+const byOwner = { name: "byOwner", partitionKey: "owner", sortKey: "createdAt", project: undefined };
+const bySize = { name: "bySize", partitionKey: "size", sortKey: undefined, project: ["name"] };
+const withIndexes = (tableName: string, ...indexes: IndexDeclaration[]) => ({ ...table(tableName, "sk"), indexes });
+const describedIndexes = async (TableName: string) =>
+  (await database.send(new DescribeTableCommand({ TableName }))).Table?.GlobalSecondaryIndexes?.map(
+    ({ IndexName, IndexStatus, Projection }) => ({ IndexName, IndexStatus, ...Projection }),
+  );
+
+test("a table is created with its indexes", async () => {
+  const keys = { name: "keys", partitionKey: "sk", sortKey: "pk", project: [] };
+  await ensureTables(database, [withIndexes("indexed", byOwner, bySize, keys)], "create");
+
+  expect(await describedIndexes("indexed")).toEqual([
+    { IndexName: "byOwner", IndexStatus: "ACTIVE", ProjectionType: "ALL" },
+    { IndexName: "bySize", IndexStatus: "ACTIVE", ProjectionType: "INCLUDE", NonKeyAttributes: ["name"] },
+    { IndexName: "keys", IndexStatus: "ACTIVE", ProjectionType: "KEYS_ONLY" },
+  ]);
+  for (const mode of ["create", "check"] as const) {
+    await expect(ensureTables(database, [withIndexes("indexed", byOwner, bySize, keys)], mode)).resolves.toBeUndefined();
+  }
+});
+
+test("a table that is there gets the indexes that it lacks, whichever process is first", async () => {
+  await ensureTables(database, [withIndexes("grown")], "create");
+  await Promise.all([1, 2, 3].map(() => ensureTables(database, [withIndexes("grown", byOwner, bySize)], "create")));
+
+  expect((await describedIndexes("grown"))?.map(({ IndexName }) => IndexName)).toEqual(["byOwner", "bySize"]);
+});
+
+test("an index that nobody declares any more is left alone", async () => {
+  await ensureTables(database, [withIndexes("kept", byOwner)], "create");
+  await ensureTables(database, [withIndexes("kept", bySize)], "create");
+
+  expect((await describedIndexes("kept"))?.map(({ IndexName }) => IndexName)).toEqual(["byOwner", "bySize"]);
+});
+
+test("on AWS a missing index is an error that names it, and nothing is created", async () => {
+  await ensureTables(database, [withIndexes("unindexed")], "create");
+
+  await expect(ensureTables(database, [withIndexes("unindexed", byOwner, bySize)], "check")).rejects.toThrow(
+    "table unindexed: index byOwner: it does not exist; deploy it, index bySize: it does not exist; deploy it",
+  );
+  expect(await describedIndexes("unindexed")).toBeUndefined();
+});
+
+test.each(["create", "check"] as const)(
+  "an index with other keys or without a needed attribute is an error (%s)",
+  async (mode) => {
+    const changed = "an index cannot be changed, so declare it under another name";
+    const tableName = `changed-${mode}`;
+    await ensureTables(database, [withIndexes(tableName, byOwner, bySize)], "create");
+    const wanted = (...indexes: IndexDeclaration[]) => ensureTables(database, [withIndexes(tableName, ...indexes)], mode);
+
+    await expect(wanted({ ...byOwner, sortKey: undefined })).rejects.toThrow(
+      `index byOwner: its keys are owner (S), createdAt (S), not owner (S); ${changed}`,
+    );
+    await expect(wanted({ ...bySize, project: undefined })).rejects.toThrow(
+      `index bySize: it projects name, not all attributes; ${changed}`,
+    );
+    await expect(wanted({ ...bySize, project: ["name", "kind"] })).rejects.toThrow(
+      `index bySize: it does not project kind; ${changed}`,
+    );
+    await expect(wanted({ ...byOwner, project: ["name"] }, { ...bySize, project: [] })).resolves.toBeUndefined();
+  },
+);
+
+/** A store that describes a table with an index in one state after the other, and answers its creation with what is given. */
+function storeOf(states: readonly (string | undefined)[], create: () => unknown = () => ({})) {
+  const left = [...states];
+  const sent: string[] = [];
+  const send = async (command: object) => {
+    sent.push(command.constructor.name);
+    if (command instanceof UpdateTableCommand) return create();
+    const IndexStatus = left.length > 1 ? left.shift() : left[0];
+    const index = {
+      IndexName: "bySize",
+      IndexStatus,
+      KeySchema: [{ AttributeName: "size" }],
+      Projection: { ProjectionType: "ALL" },
+    };
+    const AttributeDefinitions = [{ AttributeName: "size", AttributeType: "S" }];
+    return {
+      Table: {
+        TableStatus: IndexStatus === "CREATING" && sent.length > 1 ? "UPDATING" : "ACTIVE",
+        KeySchema: [{ AttributeName: "pk" }, { AttributeName: "sk" }],
+        AttributeDefinitions,
+        ...(IndexStatus === undefined ? {} : { GlobalSecondaryIndexes: [index] }),
+      },
+    };
+  };
+  return { sent, store: { send } as never };
+}
+
+test("an index that is still being built is waited for in an emulator, and on AWS the server is not ready", async () => {
+  const building = storeOf(["CREATING", "CREATING", "ACTIVE"]);
+  await ensureTables(building.store, [withIndexes("t", bySize)], "create");
+  expect(building.sent).not.toContain("UpdateTableCommand");
+
+  await expect(ensureTables(storeOf(["CREATING"]).store, [withIndexes("t", bySize)], "check")).rejects.toThrow(
+    "table t: index bySize: it is CREATING, so it cannot be queried yet",
+  );
+  await expect(ensureTables(storeOf(["DELETING"]).store, [withIndexes("t", bySize)], "check")).rejects.toThrow(
+    /it is DELETING, so it cannot be queried$/,
+  );
+});
+
+test("an index that another process creates in between is not an error, anything else is", async () => {
+  const refuse = (name: string) => () => {
+    throw new Error(name);
+  };
+  const lost = storeOf([undefined, "CREATING", "ACTIVE"], refuse("in use"));
+  await ensureTables(lost.store, [withIndexes("t", bySize)], "create");
+  expect(lost.sent.filter((name) => name === "UpdateTableCommand")).toHaveLength(1);
+  const late = storeOf([undefined, "ACTIVE"], refuse("it exists"));
+  await expect(ensureTables(late.store, [withIndexes("t", bySize)], "create")).resolves.toBeUndefined();
+
+  await expect(
+    ensureTables(storeOf([undefined], refuse("not supported")).store, [withIndexes("t", bySize)], "create"),
+  ).rejects.toThrow("not supported");
+});
+
+test("an index that does not become ready in a minute, and one whose table is deleted meanwhile, are errors", async () => {
+  const now = vi.spyOn(performance, "now").mockReturnValueOnce(0).mockReturnValueOnce(1).mockReturnValue(60_001);
+  await expect(ensureTables(storeOf(["CREATING"]).store, [withIndexes("t", bySize)], "create")).rejects.toThrow("it is CREATING");
+  now.mockRestore();
+
+  const { store } = storeOf(["CREATING"]);
+  let looks = 0;
+  const send = async (command: DescribeTableCommand) => {
+    if (++looks > 1) throw new ResourceNotFoundException({ message: "", $metadata: {} });
+    return (store as Database).send(command);
+  };
+  await expect(ensureTables({ send } as never, [withIndexes("t", bySize)], "create")).rejects.toThrow(
+    "table t: index bySize: it does not exist",
+  );
 });
 
 test("the endpoint is the one of DynamoDB, else the one of all services, else AWS's own", () => {

@@ -1,17 +1,21 @@
+import type { TableDescription } from "@aws-sdk/client-dynamodb";
 import type { Database } from "../context/database.ts";
-import type { TableDeclaration } from "../declare/table.ts";
+import type { RequiredTable } from "./required-table.ts";
+import { attributeDefinitions, attributesOf, createIndexes, indexDescription, indexFault, keySchema } from "./table-indexes.ts";
 
-/** A table as the store has to have it. */
-export interface RequiredTable extends TableDeclaration {
-  /** The physical name. */
-  readonly tableName: string;
-}
+/** What mends an index, by what is wrong with it. */
+const remedies = {
+  missing: "; deploy it",
+  keys: "; an index cannot be changed, so declare it under another name",
+  projection: "; an index cannot be changed, so declare it under another name",
+  status: "",
+} as const;
 
 /**
- * Makes sure that every table is there: created where the store is an emulator, only checked
+ * Makes sure that every table and its indexes are there: created where the store is an emulator, only checked
  * on AWS, where tables belong to the deployment.
  *
- * @throws Error naming every table that is missing or has other keys.
+ * @throws Error naming every table that is missing or has other keys or indexes.
  */
 export async function ensureTables(
   database: Database,
@@ -43,24 +47,29 @@ async function ensureTable(database: Database, table: RequiredTable, mode: "crea
     found = await describe();
   }
   const has = (found?.KeySchema ?? []).map(({ AttributeName }) => AttributeName).join(", ");
-  const wanted = keysOf(table).join(", ");
+  const wanted = attributesOf(table).join(", ");
   if (has !== wanted) return `table ${tableName} has the keys ${has}, not ${wanted}`;
+  // Safe: what has no keys is none, and was told of.
+  let description = found as TableDescription;
+  if (mode === "create") description = await createIndexes(database, table, description, describe);
+  const wrong = table.indexes.flatMap((index) => {
+    const fault = indexFault(index, table, description);
+    return fault === undefined || fault.kind === "extra" ? [] : [`index ${index.name}: ${fault.message}${remedies[fault.kind]}`];
+  });
+  if (wrong.length > 0) return `table ${tableName}: ${wrong.join(", ")}`;
   return mode === "create" && timeToLive !== undefined ? ensureTimeToLive(database, tableName, timeToLive) : undefined;
-}
-
-function keysOf({ partitionKey, sortKey }: RequiredTable): readonly string[] {
-  return sortKey === undefined ? [partitionKey] : [partitionKey, sortKey];
 }
 
 /** Creates a table if it is missing, and waits until it exists, even if another process creates it. */
 async function createTable(database: Database, table: RequiredTable, isMissing: boolean): Promise<void> {
   const { CreateTableCommand, ResourceInUseException, waitUntilTableExists } = await import("@aws-sdk/client-dynamodb");
-  const keys = keysOf(table);
+  const indexes = table.indexes.map(indexDescription);
   const command = new CreateTableCommand({
     TableName: table.tableName,
-    KeySchema: keys.map((AttributeName, index) => ({ AttributeName, KeyType: index === 0 ? "HASH" : "RANGE" })),
-    AttributeDefinitions: keys.map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+    KeySchema: keySchema(table),
+    AttributeDefinitions: attributeDefinitions(table, ...table.indexes),
     BillingMode: "PAY_PER_REQUEST",
+    ...(indexes.length === 0 ? {} : { GlobalSecondaryIndexes: indexes }),
   });
   try {
     if (isMissing) await database.send(command);

@@ -36,8 +36,9 @@ async function came(checks: readonly Check[], name: string) {
   return [status, message, ...fix];
 }
 
+const attributes = (...names: string[]) => names.map((AttributeName) => ({ AttributeName, AttributeType: "S" }));
 const keys = {
-  AttributeDefinitions: ["pk", "sk"].map((AttributeName) => ({ AttributeName, AttributeType: "S" })),
+  AttributeDefinitions: attributes("pk", "sk"),
   KeySchema: [
     { AttributeName: "pk", KeyType: "HASH" },
     { AttributeName: "sk", KeyType: "RANGE" },
@@ -59,6 +60,90 @@ describe("a table of AWS", () => {
     ]);
     expect((await look(onceTable, {}))[1]).toContain("its keys are , not pk (S), sk (S)");
     expect((await look(onceTable, undefined))[1]).toBe("it does not exist");
+  });
+
+  const withIndexes: typeof configTable = {
+    name: "files",
+    partitionKey: "pk",
+    sortKey: "sk",
+    indexes: [
+      { name: "byOwner", partitionKey: "owner", sortKey: "createdAt", project: undefined },
+      { name: "bySize", partitionKey: "size", sortKey: undefined, project: ["name"] },
+    ],
+  };
+  const definitions = "--attribute-definitions AttributeName=pk,AttributeType=S AttributeName=sk,AttributeType=S";
+  const byOwnerSchema = [
+    { AttributeName: "owner", KeyType: "HASH" },
+    { AttributeName: "createdAt", KeyType: "RANGE" },
+  ];
+  const described = (index: object) => ({
+    ...active,
+    AttributeDefinitions: [...keys.AttributeDefinitions, ...attributes("owner", "createdAt")],
+    GlobalSecondaryIndexes: [
+      { IndexName: "byOwner", KeySchema: byOwnerSchema, IndexStatus: "ACTIVE", Projection: { ProjectionType: "ALL" }, ...index },
+    ],
+  });
+  const byOwner = JSON.stringify({ IndexName: "byOwner", KeySchema: byOwnerSchema, Projection: { ProjectionType: "ALL" } });
+
+  test("that is missing is created with its indexes", async () => {
+    const place = await at("dynamodb", { DescribeTable: { error: "ResourceNotFoundException", message: "" } });
+    const checks = tableChecks(new DynamoDBClient(place.options), place, { ...withIndexes, tableName: "t" });
+    const [, , fix] = await came(checks, "table t");
+    expect(fix).toContain(`${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S`);
+    const bySize =
+      '{"IndexName":"bySize","KeySchema":[{"AttributeName":"size","KeyType":"HASH"}],"Projection":{"ProjectionType":"INCLUDE","NonKeyAttributes":["name"]}}';
+    expect(fix).toContain(`--global-secondary-indexes '[${byOwner},${bySize}]'`);
+    expect(await came(checks, "table t: index byOwner")).toEqual(["skip", "not checked: see table t"]);
+  });
+
+  test.each<[string, object, string, readonly string[]]>([
+    ["is there", described({}), "byOwner", ["ok", "active, with the keys owner (S), createdAt (S)"]],
+    [
+      "is missing",
+      active,
+      "byOwner",
+      [
+        "fail",
+        "it does not exist",
+        `aws dynamodb update-table --table-name t ${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S --global-secondary-index-updates '[{"Create":${byOwner}}]'`,
+      ],
+    ],
+    [
+      "is still being built",
+      described({ IndexStatus: "CREATING" }),
+      "byOwner",
+      [
+        "fail",
+        "it is CREATING, so it cannot be queried yet",
+        "aws dynamodb describe-table --table-name t --query 'Table.GlobalSecondaryIndexes[?IndexName=='\\''byOwner'\\''].[IndexStatus,Backfilling]'",
+      ],
+    ],
+    [
+      "has other keys",
+      described({ KeySchema: byOwnerSchema.slice(0, 1) }),
+      "byOwner",
+      [
+        "fail",
+        "its keys are owner (S), not owner (S), createdAt (S); an index cannot be changed, so declare it under another name",
+      ],
+    ],
+    [
+      "projects less",
+      described({ Projection: { ProjectionType: "KEYS_ONLY" } }),
+      "byOwner",
+      ["fail", "it projects its keys alone, not all attributes; an index cannot be changed, so declare it under another name"],
+    ],
+    [
+      "projects more",
+      {
+        ...described({ IndexName: "bySize", KeySchema: [{ AttributeName: "size", KeyType: "HASH" }] }),
+        AttributeDefinitions: attributes("pk", "sk", "size"),
+      },
+      "bySize",
+      ["warn", "it projects all attributes, more than is declared: that is paid for with every write"],
+    ],
+  ])("whose index %s says so", async (_, Table, name, outcome) => {
+    expect(await look(withIndexes, Table, {}, `: index ${name}`)).toEqual(outcome);
   });
 
   const ttl = (TimeToLiveDescription?: object) => ({ DescribeTimeToLive: { TimeToLiveDescription } as StubAnswer });

@@ -5,8 +5,9 @@ import {
   type DynamoDBClient,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import type { RequiredTable } from "../../aws/tables.ts";
-import { configTable, outboxTable, tableVariable } from "../../declare/table.ts";
+import type { RequiredTable } from "../../aws/required-table.ts";
+import { attributeDefinitions, indexDescription, indexFault, type Keyed, keySchema, shownKeys } from "../../aws/table-indexes.ts";
+import { configTable, type IndexDeclaration, outboxTable, tableVariable } from "../../declare/table.ts";
 import { failureName } from "./call-error.ts";
 import { asked, type Check, doubtful, fine, following, type Outcome, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
@@ -28,6 +29,7 @@ export function tableChecks(client: DynamoDBClient, place: Place, table: Require
     following(`${name}: ${what}`, { name, find: describe }, look);
   return [
     { name, run: async () => tableOutcome(place, table, await describe()) },
+    ...table.indexes.map((index) => then(`index ${index.name}`, (described) => indexOutcome(place, table, index, described))),
     ...(timeToLive === undefined ? [] : [then("time to live", () => timeToLiveOutcome(client, place, tableName, timeToLive))]),
     ...(table.name === configTable.name
       ? [
@@ -46,9 +48,7 @@ function tableOutcome(place: Place, table: RequiredTable, found: TableDescriptio
   const has = (found.KeySchema ?? [])
     .map(({ AttributeName = "" }) => `${AttributeName} (${types.get(AttributeName)})`)
     .join(", ");
-  const wanted = keysOf(table)
-    .map((key) => `${key} (S)`)
-    .join(", ");
+  const wanted = shownKeys(table);
   if (has !== wanted) {
     const other = `${tableName}-2`;
     return wrong(
@@ -63,20 +63,53 @@ function tableOutcome(place: Place, table: RequiredTable, found: TableDescriptio
   return fine(`active, with the keys ${wanted}`);
 }
 
-function keysOf({ partitionKey, sortKey }: RequiredTable): string[] {
-  return [partitionKey, ...(sortKey === undefined ? [] : [sortKey])];
-}
-
 function createCommand(place: Place, table: RequiredTable, tableName: string): string {
-  const keys = keysOf(table);
+  const { indexes } = table;
   return place.aws(
     "create-table",
     ...["--table-name", tableName, "--billing-mode", "PAY_PER_REQUEST"],
-    ...["--attribute-definitions", ...keys.map((key) => `AttributeName=${key},AttributeType=S`)],
-    ...["--key-schema", ...keys.map((key, index) => `AttributeName=${key},KeyType=${index === 0 ? "HASH" : "RANGE"}`)],
+    ...definitionsOption(table, ...indexes),
+    ...[
+      "--key-schema",
+      ...keySchema(table).map(({ AttributeName, KeyType }) => `AttributeName=${AttributeName},KeyType=${KeyType}`),
+    ],
+    ...(indexes.length === 0 ? [] : ["--global-secondary-indexes", JSON.stringify(indexes.map(indexDescription))]),
     ...(table.name === configTable.name ? ["--deletion-protection-enabled"] : []),
     ...(table.name === outboxTable.name ? ["--stream-specification", "StreamEnabled=true,StreamViewType=KEYS_ONLY"] : []),
   );
+}
+
+function definitionsOption(...keyed: readonly Keyed[]): string[] {
+  const definitions = attributeDefinitions(...keyed).map(
+    ({ AttributeName, AttributeType }) => `AttributeName=${AttributeName},AttributeType=${AttributeType}`,
+  );
+  return ["--attribute-definitions", ...definitions];
+}
+
+function indexOutcome(place: Place, table: RequiredTable, index: IndexDeclaration, described: TableDescription): Outcome {
+  const { tableName } = table;
+  const fault = indexFault(index, table, described);
+  if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
+  switch (fault.kind) {
+    case "missing": {
+      const updates = JSON.stringify([{ Create: indexDescription(index) }]);
+      return wrong(
+        fault.message,
+        place.aws(
+          "update-table",
+          ...["--table-name", tableName, ...definitionsOption(table, index), "--global-secondary-index-updates", updates],
+        ),
+      );
+    }
+    case "status": {
+      const query = `Table.GlobalSecondaryIndexes[?IndexName=='${index.name}'].[IndexStatus,Backfilling]`;
+      return wrong(fault.message, place.aws("describe-table", "--table-name", tableName, "--query", query));
+    }
+    case "extra":
+      return doubtful(`${fault.message}: that is paid for with every write`);
+    default:
+      return wrong(`${fault.message}; an index cannot be changed, so declare it under another name`);
+  }
 }
 
 async function timeToLiveOutcome(client: DynamoDBClient, place: Place, tableName: string, attribute: string): Promise<Outcome> {
