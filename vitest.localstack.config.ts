@@ -12,7 +12,7 @@ export default defineConfig({
     include: [
       "test/localstack/*.contract.ts",
       "test/once/{isolation,powertools-defects,processes.system,writes}.test.ts",
-      "test/integration/{chain,crash-sample.system}.test.ts",
+      "test/integration/{chain,crash-sample.system,indexes}.test.ts",
       "test/events/processes.system.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",

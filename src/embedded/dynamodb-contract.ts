@@ -2,8 +2,11 @@ import {
   DeleteTableCommand,
   DescribeTableCommand,
   DescribeTimeToLiveCommand,
+  type GlobalSecondaryIndexUpdate,
+  UpdateTableCommand,
   UpdateTimeToLiveCommand,
 } from "@aws-sdk/client-dynamodb";
+import { QueryCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { describeItems } from "./items-contract.ts";
 import {
@@ -16,6 +19,9 @@ import {
   refusal,
 } from "./table-contract.ts";
 import { describeTransactions } from "./transactions-contract.ts";
+
+/** How long an index may take to change. */
+const patience = { timeout: 60_000, interval: 50 };
 
 export type { ContractCapabilities, ContractConnection } from "./table-contract.ts";
 
@@ -59,6 +65,43 @@ function describeTables(table: ContractTable, { refusesRepeatedTimeToLive }: Con
       expect((await refusal(table.create())).name).toBe("ResourceInUseException");
       const described = await table.client().send(new DescribeTableCommand({ TableName: table.name }));
       expect(described.Table?.TableStatus).toBe("ACTIVE");
+    });
+
+    test("an index that is added has the items that were there, and one that is deleted is gone", async () => {
+      const [state, pk] = [fresh(), fresh()];
+      await table.put({ ...keyOf(pk), state, size: 1, owner: pk });
+      const change = (update: GlobalSecondaryIndexUpdate) =>
+        table.client().send(
+          new UpdateTableCommand({
+            TableName: table.name,
+            AttributeDefinitions: ["pk", "sk", "state"].map((name) => ({ AttributeName: name, AttributeType: "S" })),
+            GlobalSecondaryIndexUpdates: [update],
+          }),
+        );
+      const byState = {
+        IndexName: "byState",
+        KeySchema: [{ AttributeName: "state", KeyType: "HASH" as const }],
+        Projection: { ProjectionType: "INCLUDE" as const, NonKeyAttributes: ["size"] },
+      };
+      const indexes = async () =>
+        (await table.client().send(new DescribeTableCommand({ TableName: table.name }))).Table?.GlobalSecondaryIndexes?.map(
+          ({ IndexName, IndexStatus }) => `${IndexName} ${IndexStatus}`,
+        ).toSorted();
+      await change({ Create: byState });
+      await expect.poll(indexes, patience).toEqual(["byOwner ACTIVE", "byState ACTIVE"]);
+      const query = new QueryCommand({
+        TableName: table.name,
+        IndexName: "byState",
+        KeyConditionExpression: "#s = :s",
+        ExpressionAttributeNames: { "#s": "state" },
+        ExpressionAttributeValues: { ":s": state },
+      });
+      expect((await table.documents().send(query)).Items).toEqual([{ ...keyOf(pk), state, size: 1 }]);
+      expect((await refusal(change({ Create: byState }))).name).toBe("ValidationException");
+      await change({ Delete: { IndexName: "byState" } });
+      await expect.poll(indexes, patience).toEqual(["byOwner ACTIVE"]);
+      expect((await refusal(table.documents().send(query))).name).toBe("ValidationException");
+      expect(await table.ofOwner(pk)).toHaveLength(1);
     });
 
     test("time to live is switched on once, for one attribute", async () => {
