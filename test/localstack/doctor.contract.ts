@@ -8,7 +8,10 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
+import { openDatabase } from "../../src/aws/dynamodb.ts";
+import { ensureTables } from "../../src/aws/tables.ts";
 import { diagnose, type Finding } from "../../src/cli/doctor/diagnose.ts";
+import type { TableDeclaration } from "../../src/declare/table.ts";
 import { buildServer, defineFeature } from "../../src/index.ts";
 import { serverInternals } from "../../src/server/server.ts";
 import { localStack } from "./endpoint.ts";
@@ -31,7 +34,7 @@ const table = (name: string) => `${prefix}-${name}`;
 afterAll(async () => {
   const unprotected = { TableName: table("config"), DeletionProtectionEnabled: false };
   await client.send(new UpdateTableCommand(unprotected)).catch(() => undefined);
-  for (const name of ["config", "once", "outbox"])
+  for (const name of ["config", "once", "outbox", "shelf"])
     await client.send(new DeleteTableCommand({ TableName: table(name) })).catch(() => undefined);
   client.destroy();
 });
@@ -81,4 +84,25 @@ test("what is missing, off, and then in order is told apart", async () => {
     "ok table -outbox",
     "ok table -outbox: stream",
   ]);
+});
+
+test("an index that a table lacks is told of, and created where the table is", async () => {
+  const keys = { partitionKey: "pk", sortKey: "sk" };
+  const indexes = {
+    byOwner: { partitionKey: "owner", sortKey: "createdAt", project: ["size"] },
+    bySize: { partitionKey: "size" },
+  };
+  const shelf = defineFeature("shelf", (r) => void r.table("shelf", { ...keys, indexes }));
+  const indexed = serverInternals(buildServer({ features: [shelf], dynamodb: { prefix } }));
+  const database = await openDatabase({ endpoint, region, credentials });
+  const ensure = (declared: TableDeclaration) => ensureTables(database, [{ ...declared, tableName: table("shelf") }], "create");
+  const outcomes = async () =>
+    shown(await diagnose(indexed, { env, clock: { now: () => Date.now() }, timeoutMs: 60_000 })).filter((line) =>
+      line.includes("-shelf"),
+    );
+  await ensure({ name: "shelf", ...keys, indexes: [] });
+  expect(await outcomes()).toEqual(["ok table -shelf", "fail table -shelf: index byOwner", "fail table -shelf: index bySize"]);
+  for (const declared of indexed.registry.tables.values()) await ensure(declared);
+  expect(await outcomes()).toEqual(["ok table -shelf", "ok table -shelf: index byOwner", "ok table -shelf: index bySize"]);
+  database.destroy();
 });
