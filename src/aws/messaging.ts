@@ -6,7 +6,7 @@ import type { Messaging } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type ClientOptions, clientOptions } from "./client-options.ts";
 import { eventBridgeBus } from "./event-bus.ts";
-import { queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
+import { deadQueueName, queueName, sqsQueue, visibilitySeconds } from "./sqs-queue.ts";
 
 /** What the bus and the queues of a server are called. */
 export interface MessagingNames {
@@ -39,7 +39,12 @@ export interface MessagingOptions extends Omit<ClientOptions, "endpoint"> {
 }
 
 /** How often a message is received before it goes to the dead-letter queue, in queues that keelson makes. */
-const maxReceives = 5;
+export const maxReceives = 5;
+
+/** The rule of the bus that puts a server's events into their queue. */
+export function eventRule(source: string) {
+  return { name: `${source.replaceAll(".", "-")}-events`, pattern: { source: [source] }, targetId: "events" };
+}
 
 /** Opens the bus and the queues. Their SDK is loaded here, and only here. */
 export async function openMessaging(runtime: Runtime, options: MessagingOptions): Promise<Messaging> {
@@ -85,10 +90,10 @@ async function create(sqs: SQSClient, eventBridge: EventBridgeClient, names: Mes
   } catch (error) {
     if (!(error instanceof Error) || error.name !== "ResourceAlreadyExistsException") throw error;
   }
-  const rule = { EventBusName: names.bus, Name: `${names.source.replaceAll(".", "-")}-events` };
-  const pattern = JSON.stringify({ source: [names.source] });
-  await alone(() => eventBridge.send(new PutRuleCommand({ ...rule, EventPattern: pattern })), pause);
-  const targets = { EventBusName: rule.EventBusName, Rule: rule.Name, Targets: [{ Id: "events", Arn: events }] };
+  const { name, pattern, targetId } = eventRule(names.source);
+  const rule = { EventBusName: names.bus, Name: name, EventPattern: JSON.stringify(pattern) };
+  await alone(() => eventBridge.send(new PutRuleCommand(rule)), pause);
+  const targets = { EventBusName: names.bus, Rule: name, Targets: [{ Id: targetId, Arn: events }] };
   const { FailedEntries = [] } = await alone(() => eventBridge.send(new PutTargetsCommand(targets)), pause);
   const [failed] = FailedEntries;
   if (failed !== undefined)
@@ -113,9 +118,8 @@ async function alone<Answer>(change: () => Promise<Answer>, pause: Pause): Promi
 /** Makes a queue and its dead-letter queue, where they are missing; gives the ARN. */
 async function createQueue(sqs: SQSClient, nameOrUrl: string): Promise<string> {
   const name = queueName(nameOrUrl);
-  const isOrdered = name.endsWith(".fifo");
-  const ordered: Record<string, string> = isOrdered ? { FifoQueue: "true" } : {};
-  const dead = await createOne(sqs, isOrdered ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`, ordered);
+  const ordered: Record<string, string> = name.endsWith(".fifo") ? { FifoQueue: "true" } : {};
+  const dead = await createOne(sqs, deadQueueName(name), ordered);
   return createOne(sqs, name, {
     ...ordered,
     VisibilityTimeout: String(visibilitySeconds),

@@ -103,6 +103,11 @@ export function queueName(nameOrUrl: string): string {
   return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }
 
+/** The name of a queue's dead-letter queue, in queues that keelson makes. */
+export function deadQueueName(name: string): string {
+  return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
+}
+
 /** The address of a queue. @throws Error naming it where it does not exist. */
 async function urlOf(client: SQSClient, name: string): Promise<string> {
   const { GetQueueUrlCommand } = await sdk();

@@ -1,7 +1,6 @@
 import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
-import { usesMessages } from "../declare/registry.ts";
-import { configTable, onceTable, outboxTable } from "../declare/table.ts";
+import { allTables, usesMessages } from "../declare/registry.ts";
 import type { Variables } from "../process/environment.ts";
 import type { Adapters } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -99,9 +98,7 @@ function loadEmbedded() {
 }
 
 function requiredTables(runtime: Runtime) {
-  const { tables, events } = runtime.server.registry;
-  const own = events.size > 0 ? [configTable, onceTable, outboxTable] : [configTable, onceTable];
-  return [...own, ...tables.values()].map((table) => ({ ...table, tableName: runtime.tableName(table.name) }));
+  return allTables(runtime.server.registry).map((table) => ({ ...table, tableName: runtime.tableName(table.name) }));
 }
 
 /** What becomes of tables that are missing: an emulator, on this machine or spoken to in the clear, gets them. */

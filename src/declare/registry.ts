@@ -3,7 +3,7 @@ import type { BootProblem } from "../errors/boot.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
-import type { TableDeclaration } from "./table.ts";
+import { configTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
 
 /** Everything that a set of features declares, by name. */
 export interface Registry {
@@ -149,6 +149,11 @@ export function messageProblems({ events, consumers, handlers, jobs }: Registry)
 /** Whether a server has anything that goes over the bus or the queues. */
 export function usesMessages({ events, consumers, jobs, channels }: Registry): boolean {
   return events.size + consumers.size + jobs.size + channels.size > 0;
+}
+
+/** Every table of a server: keelson's own, then those of its features. */
+export function allTables({ tables, events }: Registry): [TableDeclaration, ...TableDeclaration[]] {
+  return [configTable, onceTable, ...(events.size > 0 ? [outboxTable] : []), ...tables.values()];
 }
 
 /** A problem of the server's own options. */

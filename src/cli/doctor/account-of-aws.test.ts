@@ -3,7 +3,9 @@ import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { SQSClient } from "@aws-sdk/client-sqs";
 import { afterEach, describe, expect, test } from "vitest";
 import { type StubAnswer, type StubAws, stubAws } from "../../../test/support/stub-aws.ts";
+import { eventRule } from "../../aws/messaging.ts";
 import { configTable, onceTable, outboxTable } from "../../declare/table.ts";
+import { neededQueue, neededTable } from "../../infra/needs.ts";
 import { busChecks } from "./bus.ts";
 import { CallError, outcomeOf } from "./call-error.ts";
 import { command } from "./command-line.ts";
@@ -48,7 +50,7 @@ const keys = {
 describe("a table of AWS", () => {
   const look = async (table: typeof configTable, Table: object | undefined, others: Answers = {}, what = "") => {
     const place = await at("dynamodb", { DescribeTable: Table === undefined ? {} : { Table }, ...others });
-    return came(tableChecks(new DynamoDBClient(place.options), place, { ...table, tableName: "t" }), `table t${what}`);
+    return came(tableChecks(new DynamoDBClient(place.options), place, neededTable(table, "t")), `table t${what}`);
   };
   const active = { ...keys, TableStatus: "ACTIVE" };
 
@@ -87,7 +89,7 @@ describe("a table of AWS", () => {
 
   test("that is missing is created with its indexes", async () => {
     const place = await at("dynamodb", { DescribeTable: { error: "ResourceNotFoundException", message: "" } });
-    const checks = tableChecks(new DynamoDBClient(place.options), place, { ...withIndexes, tableName: "t" });
+    const checks = tableChecks(new DynamoDBClient(place.options), place, neededTable(withIndexes, "t"));
     const [, , fix] = await came(checks, "table t");
     expect(fix).toContain(`${definitions} AttributeName=owner,AttributeType=S AttributeName=createdAt,AttributeType=S`);
     const bySize =
@@ -236,9 +238,8 @@ describe("a queue of AWS", () => {
   const look = async (name: string, attributes: Parameters<typeof queues>[0], what = "", isOrdered = true) => {
     const place = await at("sqs", queues(attributes));
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const wanted = { name, isOrdered, variable: "KEELSON_JOB_QUEUE" };
-    const queue = askedQueue(client, place, wanted);
-    return came(queueChecks(client, place, wanted, queue), `${queue.name}${what}`);
+    const queue = askedQueue(client, place, neededQueue(name, "KEELSON_JOB_QUEUE", isOrdered));
+    return came(queueChecks(client, place, queue), `${queue.name}${what}`);
   };
   const usual = { FifoQueue: "true", VisibilityTimeout: "180" };
   const redrive = (dead: string, maxReceiveCount: number | string) => ({
@@ -251,9 +252,9 @@ describe("a queue of AWS", () => {
     expect(await look(url("jobs.fifo"), { "jobs.fifo": usual })).toEqual(outcome);
     expect((await look("jobs.fifo", {}))[1]).toBe("it does not exist");
     const place = await at("sqs", { GetQueueUrl: { QueueUrl: url("odd") }, GetQueueAttributes: {} });
-    const wanted = { name: "odd", isOrdered: true, variable: "KEELSON_JOB_QUEUE" };
+    const wanted = neededQueue("odd", "KEELSON_JOB_QUEUE", true);
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const [status, message] = await came(queueChecks(client, place, wanted, askedQueue(client, place, wanted)), "queue odd");
+    const [status, message] = await came(queueChecks(client, place, askedQueue(client, place, wanted)), "queue odd");
     expect([status, message]).toEqual(["fail", expect.stringMatching(/^it cannot be checked: TypeError/)]);
   });
 
@@ -334,9 +335,9 @@ describe("a bus of AWS", () => {
     const place = await at("events", { ...answers, ...events }, isEmulator);
     const sqsPlace = { ...place, aws: (...words: string[]) => command("aws", "sqs", ...words) };
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const wanted = { name: "events", isOrdered: false, variable: "KEELSON_EVENT_QUEUE" };
-    const queue = askedQueue(client, place, wanted);
-    const bus = { name: "b", source: "my.app", consumed };
+    const queue =
+      consumed.length === 0 ? undefined : askedQueue(client, place, neededQueue("events", "KEELSON_EVENT_QUEUE", false));
+    const bus = { name: "b", variable: "KEELSON_EVENT_BUS", source: "my.app", rule: eventRule("my.app"), consumed };
     return came(busChecks(new EventBridgeClient(place.options), place, bus, { queue, place: sqsPlace }), what);
   };
   const source = JSON.stringify({ source: ["my.app"] });

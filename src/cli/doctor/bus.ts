@@ -4,29 +4,22 @@ import {
   ListRulesCommand,
   ListTargetsByRuleCommand,
 } from "@aws-sdk/client-eventbridge";
+import type { NeededBus } from "../../infra/needs.ts";
 import { failureName } from "./call-error.ts";
 import { asked, type Check, fine, type Outcome, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 import type { AskedQueue, FoundQueue } from "./queues.ts";
 
-/** What the bus has to do. */
-export interface WantedBus {
-  readonly name: string;
-  /** The `source` of the server's events. */
-  readonly source: string;
-  /** The types that somebody here consumes. */
-  readonly consumed: readonly string[];
-}
-
 /** What is looked at of the bus, and of the way from it to the queue of events. */
 export function busChecks(
   client: EventBridgeClient,
   place: Place,
-  bus: WantedBus,
-  events: { readonly queue: AskedQueue; readonly place: Place },
+  bus: NeededBus,
+  events: { readonly queue: AskedQueue | undefined; readonly place: Place },
 ): Check[] {
   const name = `bus ${bus.name}`;
   const find = asked(() => isThere(client, place, bus.name));
+  const { queue: eventQueue, place: queuePlace } = events;
   const checks: Check[] = [
     {
       name,
@@ -34,22 +27,22 @@ export function busChecks(
         (await find()) ? fine("it is there") : wrong("it does not exist", place.aws("create-event-bus", "--name", bus.name)),
     },
   ];
-  if (bus.consumed.length === 0) return checks;
+  if (eventQueue === undefined) return checks;
   return [
     ...checks,
     {
       name: `${name}: rules`,
       run: async () => {
-        const [isFound, queue] = await Promise.all([find().catch(() => false), events.queue.find().catch(() => undefined)]);
+        const [isFound, queue] = await Promise.all([find().catch(() => false), eventQueue.find().catch(() => undefined)]);
         if (!isFound) return unchecked(`see ${name}`);
-        return queue === undefined ? unchecked(`see ${events.queue.name}`) : rulesOutcome(client, place, bus, queue);
+        return queue === undefined ? unchecked(`see ${eventQueue.name}`) : rulesOutcome(client, place, bus, queue);
       },
     },
     {
-      name: `${events.queue.name}: policy`,
+      name: `${eventQueue.name}: policy`,
       run: async () => {
-        const queue = await events.queue.find().catch(() => undefined);
-        return queue === undefined ? unchecked(`see ${events.queue.name}`) : policyOutcome(events.place, queue);
+        const queue = await eventQueue.find().catch(() => undefined);
+        return queue === undefined ? unchecked(`see ${eventQueue.name}`) : policyOutcome(queuePlace, queue);
       },
     },
   ];
@@ -67,7 +60,7 @@ async function isThere(client: EventBridgeClient, place: Place, busName: string)
 }
 
 /** Whether each type that is consumed comes from the bus into the queue. */
-async function rulesOutcome(client: EventBridgeClient, place: Place, bus: WantedBus, queue: FoundQueue): Promise<Outcome> {
+async function rulesOutcome(client: EventBridgeClient, place: Place, bus: NeededBus, queue: FoundQueue): Promise<Outcome> {
   const rules = await rulesOf(client, place, bus.name);
   const targets = await Promise.all(rules.map(({ name }) => targetsOf(client, place, bus.name, name)));
   const routing = rules.filter((_, index) => targets[index]?.includes(queue.arn));
@@ -81,14 +74,11 @@ async function rulesOutcome(client: EventBridgeClient, place: Place, bus: Wanted
       ...disabled.map((name) => place.aws("enable-rule", "--event-bus-name", bus.name, "--name", name)),
     );
   }
-  const name = `${bus.source.replaceAll(".", "-")}-events`;
+  const { name, pattern, targetId } = bus.rule;
   return wrong(
     `nothing brings ${lost.join(", ")} to ${queue.arn}`,
-    place.aws(
-      "put-rule",
-      ...["--event-bus-name", bus.name, "--name", name, "--event-pattern", JSON.stringify({ source: [bus.source] })],
-    ),
-    place.aws("put-targets", "--event-bus-name", bus.name, "--rule", name, "--targets", `Id=events,Arn=${queue.arn}`),
+    place.aws("put-rule", ...["--event-bus-name", bus.name, "--name", name, "--event-pattern", JSON.stringify(pattern)]),
+    place.aws("put-targets", "--event-bus-name", bus.name, "--rule", name, "--targets", `Id=${targetId},Arn=${queue.arn}`),
   );
 }
 

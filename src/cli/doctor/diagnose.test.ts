@@ -90,8 +90,12 @@ describe("a server that has what it needs", () => {
       "ok table keelson-once",
       "ok table keelson-once: time to live",
       "ok table keelson-outbox",
+      "skip table keelson-outbox: point-in-time recovery",
+      "skip table keelson-outbox: deletion protection",
       "skip table keelson-outbox: stream",
       "ok table keelson-cups",
+      "skip table keelson-cups: point-in-time recovery",
+      "skip table keelson-cups: deletion protection",
       "ok parameters /cups-app",
       "ok key ring /cups-ring",
       "ok proof of messages",
@@ -167,12 +171,12 @@ describe("what is missing", () => {
       [
         "table no-outbox",
         "it does not exist",
-        `${create} no-outbox ${keys} --stream-specification StreamEnabled=true,StreamViewType=KEYS_ONLY ${at}`,
+        `${create} no-outbox ${keys} --deletion-protection-enabled --stream-specification StreamEnabled=true,StreamViewType=KEYS_ONLY ${at}`,
       ],
       [
         "table no-cups",
         "it does not exist",
-        `${create} no-cups --billing-mode PAY_PER_REQUEST --attribute-definitions AttributeName=id,AttributeType=S --key-schema AttributeName=id,KeyType=HASH ${at}`,
+        `${create} no-cups --billing-mode PAY_PER_REQUEST --attribute-definitions AttributeName=id,AttributeType=S --key-schema AttributeName=id,KeyType=HASH --deletion-protection-enabled ${at}`,
       ],
       [
         "queue no-events",

@@ -1,11 +1,9 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import { SQSClient } from "@aws-sdk/client-sqs";
-import { messagingNames } from "../../aws/messaging.ts";
 import { openParameters } from "../../aws/ssm.ts";
 import type { DeclaredServer } from "../../declare/declared-server.ts";
-import { usesMessages } from "../../declare/registry.ts";
-import { configTable, onceTable, outboxTable, physicalTableName } from "../../declare/table.ts";
+import { type NeededQueue, needsOf } from "../../infra/needs.ts";
 import type { Clock } from "../../process/clock.ts";
 import type { Variables } from "../../process/environment.ts";
 import { accountChecks } from "./account.ts";
@@ -15,7 +13,7 @@ import { messageChecks } from "./messages.ts";
 import type { Check, Outcome } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
 import { placeOf, type ServiceName } from "./place.ts";
-import { askedQueue, queueChecks, type WantedQueue } from "./queues.ts";
+import { askedQueue, queueChecks } from "./queues.ts";
 import { tableChecks } from "./tables.ts";
 
 /** What came of one check. */
@@ -37,8 +35,7 @@ export interface DiagnosisOptions {
  * @throws Error where an endpoint is no URL.
  */
 export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }: DiagnosisOptions): Promise<Finding[]> {
-  const { options, registry } = server;
-  const prefix = options.dynamodb?.prefix ?? "keelson";
+  const { options } = server;
   const signal = AbortSignal.timeout(timeoutMs);
   const at = (service: ServiceName, endpoint?: string) => placeOf(service, env, { signal, timeoutMs, endpoint });
   const places = { dynamodb: at("dynamodb", options.dynamodb?.endpoint), ssm: at("ssm"), sqs: at("sqs"), events: at("events") };
@@ -48,31 +45,17 @@ export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }
   const eventBridge = new EventBridgeClient(places.events.options);
   const reader = await openParameters({ ...places.ssm.options, attemptMs: timeoutMs, totalMs: timeoutMs });
   try {
-    const tables = [
-      ...[configTable, onceTable, ...(registry.events.size > 0 ? [outboxTable] : [])],
-      ...registry.tables.values(),
-    ].map((table) => ({ ...table, tableName: physicalTableName(table.name, prefix, env) }));
-    const names = messagingNames(prefix, env);
-    const events: WantedQueue = { name: names.events, isOrdered: false, variable: "KEELSON_EVENT_QUEUE" };
-    const jobs: WantedQueue = { name: names.jobs, isOrdered: true, variable: "KEELSON_JOB_QUEUE" };
-    const eventQueue = askedQueue(sqs, places.sqs, events);
-    const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
+    const { tables, events, jobs, bus, parameters } = needsOf(server, { env });
+    const asked = (queue: NeededQueue | undefined) => (queue === undefined ? [] : [askedQueue(sqs, places.sqs, queue)]);
+    const eventQueue = asked(events);
     const checks: Check[] = [
-      ...accountChecks(timing, places.dynamodb, clock, physicalTableName(configTable.name, prefix, env)),
+      ...accountChecks(timing, places.dynamodb, clock, tables[0].tableName),
       ...tables.flatMap((table) => tableChecks(dynamodb, places.dynamodb, table)),
-      ...parameterChecks(reader, places.ssm, server),
+      ...parameterChecks(reader, places.ssm, server, parameters),
       ...ringlessChecks(server),
       ...messageChecks(server),
-      ...(consumed.length > 0 ? queueChecks(sqs, places.sqs, events, eventQueue) : []),
-      ...(usesMessages(registry) ? queueChecks(sqs, places.sqs, jobs, askedQueue(sqs, places.sqs, jobs)) : []),
-      ...(registry.events.size > 0
-        ? busChecks(
-            eventBridge,
-            places.events,
-            { name: names.bus, source: names.source, consumed },
-            { queue: eventQueue, place: places.sqs },
-          )
-        : []),
+      ...[...eventQueue, ...asked(jobs)].flatMap((queue) => queueChecks(sqs, places.sqs, queue)),
+      ...(bus === undefined ? [] : busChecks(eventBridge, places.events, bus, { queue: eventQueue[0], place: places.sqs })),
     ];
     return await Promise.all(checks.map((check) => carriedOut(check, timeoutMs)));
   } finally {

@@ -1,5 +1,6 @@
 import { type ConfigParameter, parameterOverrides } from "../../config/declare/parameter-overrides.ts";
 import type { DeclaredServer } from "../../declare/declared-server.ts";
+import type { NeededParameters } from "../../infra/needs.ts";
 import type { ParameterReader } from "../../run/adapters.ts";
 import { readKeyRing } from "../../server/boot-parameters.ts";
 import { command } from "./command-line.ts";
@@ -10,16 +11,16 @@ import type { Place } from "./place.ts";
 export function parameterChecks(
   reader: ParameterReader,
   place: Place,
-  { options, registry, environment }: DeclaredServer,
+  { registry, environment }: DeclaredServer,
+  { overrides, keyRing }: NeededParameters,
 ): Check[] {
-  const { ssm, keyRing } = options;
   const checks: Check[] = [];
-  if (ssm !== undefined) {
+  if (overrides !== undefined) {
     checks.push({
-      name: `parameters ${ssm.path}`,
+      name: `parameters ${overrides}`,
       run: async () => {
-        const parameters = await place.call("GetParametersByPath", ssm.path, () => reader.read(ssm.path));
-        const { problems } = parameterOverrides(registry, ssm.path, parameters);
+        const parameters = await place.call("GetParametersByPath", overrides, () => reader.read(overrides));
+        const { problems } = parameterOverrides(registry, overrides, parameters);
         if (problems.length === 0) return fine(`overrides: ${parameters.length}, each valid`);
         const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
         const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
@@ -28,14 +29,13 @@ export function parameterChecks(
     });
   }
   if (keyRing !== undefined) {
-    const { parameter } = keyRing;
     checks.push({
-      name: `key ring ${parameter}`,
+      name: `key ring ${keyRing}`,
       run: async () => {
-        const read = await place.call("GetParameter", parameter, () => readKeyRing(reader, parameter));
+        const read = await place.call("GetParameter", keyRing, () => readKeyRing(reader, keyRing));
         return "keyRing" in read
           ? fine(`keys: ${read.keyRing.keys.size}, one of which seals`)
-          : keyRingOutcome(place, parameter, read.problem.rule, read.problem.message, environment);
+          : keyRingOutcome(place, keyRing, read.problem.rule, read.problem.message, environment);
       },
     });
   }

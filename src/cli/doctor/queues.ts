@@ -1,5 +1,6 @@
 import { GetQueueAttributesCommand, GetQueueUrlCommand, type SQSClient } from "@aws-sdk/client-sqs";
-import { visibilitySeconds } from "../../aws/sqs-queue.ts";
+import { queueName } from "../../aws/sqs-queue.ts";
+import type { NeededQueue } from "../../infra/needs.ts";
 import { failureName } from "./call-error.ts";
 import { asked, type Check, doubtful, fine, following, type Outcome, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
@@ -11,34 +12,26 @@ export interface FoundQueue {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A queue as the server has to have it. */
-export interface WantedQueue {
-  /** Or its URL. */
-  readonly name: string;
-  readonly isOrdered: boolean;
-  /** The variable that names another. */
-  readonly variable: string;
-}
-
 /** A queue that is asked for once, by the checks that look at it. */
 export interface AskedQueue {
   /** Of its first check. */
   readonly name: string;
+  readonly wanted: NeededQueue;
   readonly find: () => Promise<FoundQueue | undefined>;
 }
 
 /** The attempts of a message end before what its claims remember, in receives; and two may be a duplicate's. */
 const [fewestReceives, mostReceives] = [3, 6];
-/** What queues that keelson makes have. */
-const usualReceives = 5;
 
 /** A queue, to be asked for when the first check wants to know. */
-export function askedQueue(client: SQSClient, place: Place, { name }: WantedQueue): AskedQueue {
-  return { name: `queue ${shortName(name)}`, find: asked(() => findQueue(client, place, name)) };
+export function askedQueue(client: SQSClient, place: Place, wanted: NeededQueue): AskedQueue {
+  const { name } = wanted;
+  return { name: `queue ${queueName(name)}`, wanted, find: asked(() => findQueue(client, place, name)) };
 }
 
 /** What is looked at of a queue. */
-export function queueChecks(client: SQSClient, place: Place, wanted: WantedQueue, queue: AskedQueue): Check[] {
+export function queueChecks(client: SQSClient, place: Place, queue: AskedQueue): Check[] {
+  const { wanted } = queue;
   return [
     { name: queue.name, run: async () => queueOutcome(place, wanted, await queue.find()) },
     following(`${queue.name}: dead letters`, queue, (found) => deadLetterOutcome(client, place, wanted, found)),
@@ -46,7 +39,7 @@ export function queueChecks(client: SQSClient, place: Place, wanted: WantedQueue
 }
 
 async function findQueue(client: SQSClient, place: Place, nameOrUrl: string): Promise<FoundQueue | undefined> {
-  const name = shortName(nameOrUrl);
+  const name = queueName(nameOrUrl);
   const { signal } = place;
   try {
     const url = nameOrUrl.includes("://")
@@ -64,8 +57,9 @@ async function findQueue(client: SQSClient, place: Place, nameOrUrl: string): Pr
   }
 }
 
-function queueOutcome(place: Place, { name, isOrdered, variable }: WantedQueue, found: FoundQueue | undefined): Outcome {
-  const own = shortName(name);
+function queueOutcome(place: Place, wanted: NeededQueue, found: FoundQueue | undefined): Outcome {
+  const { name, isOrdered, variable, visibilitySeconds } = wanted;
+  const own = queueName(name);
   const ordered = isOrdered ? ["FifoQueue=true"] : [];
   const create = (queueName: string) =>
     place.aws(
@@ -88,7 +82,7 @@ function queueOutcome(place: Place, { name, isOrdered, variable }: WantedQueue, 
   return fine(`${isOrdered ? "FIFO, " : ""}visibility timeout ${seconds} s; a Lambda function needs six times its own`);
 }
 
-async function deadLetterOutcome(client: SQSClient, place: Place, { name }: WantedQueue, found: FoundQueue): Promise<Outcome> {
+async function deadLetterOutcome(client: SQSClient, place: Place, wanted: NeededQueue, found: FoundQueue): Promise<Outcome> {
   const { deadLetterTargetArn: arn, maxReceiveCount: count } = redriveOf(found);
   const set = (target: string, receives: number) =>
     place.aws(
@@ -101,10 +95,10 @@ async function deadLetterOutcome(client: SQSClient, place: Place, { name }: Want
       ...["--queue-name", queueName, ...(queueName.endsWith(".fifo") ? ["--attributes", "FifoQueue=true"] : [])],
     );
   if (arn === undefined) {
-    const dead = deadName(shortName(name));
+    const dead = wanted.deadName;
     const deadArn = `${found.arn.slice(0, found.arn.lastIndexOf(":") + 1)}${dead}`;
     const message = "there is no dead-letter queue: failing messages are retried until they expire";
-    return wrong(message, create(dead), set(deadArn, usualReceives));
+    return wrong(message, create(dead), set(deadArn, wanted.maxReceives));
   }
   const dead = arn.slice(arn.lastIndexOf(":") + 1);
   if ((await findQueue(client, place, dead)) === undefined) {
@@ -114,12 +108,12 @@ async function deadLetterOutcome(client: SQSClient, place: Place, { name }: Want
   if (receives < fewestReceives) {
     return doubtful(
       `a message has ${receives} attempts, duplicates included, before it goes to ${dead}`,
-      set(arn, usualReceives),
+      set(arn, wanted.maxReceives),
     );
   }
   if (receives > mostReceives) {
     const message = `a message has ${receives} attempts before it goes to ${dead}: consumers forget after 300 s that they are done`;
-    return doubtful(message, set(arn, usualReceives));
+    return doubtful(message, set(arn, wanted.maxReceives));
   }
   return fine(`${dead}, after ${receives} attempts`);
 }
@@ -134,12 +128,4 @@ function redriveOf({ attributes }: FoundQueue) {
 
 function redrivePolicy(deadLetterTargetArn: string, maxReceiveCount: number): string {
   return JSON.stringify({ deadLetterTargetArn, maxReceiveCount });
-}
-
-function deadName(name: string): string {
-  return name.endsWith(".fifo") ? `${name.slice(0, -5)}-dead.fifo` : `${name}-dead`;
-}
-
-function shortName(nameOrUrl: string): string {
-  return nameOrUrl.slice(nameOrUrl.lastIndexOf("/") + 1);
 }

@@ -5,15 +5,15 @@ import {
   type DynamoDBClient,
   type TableDescription,
 } from "@aws-sdk/client-dynamodb";
-import type { RequiredTable } from "../../aws/required-table.ts";
 import { attributeDefinitions, indexDescription, indexFault, type Keyed, keySchema, shownKeys } from "../../aws/table-indexes.ts";
-import { configTable, type IndexDeclaration, outboxTable, tableVariable } from "../../declare/table.ts";
+import type { IndexDeclaration } from "../../declare/table.ts";
+import type { NeededTable } from "../../infra/needs.ts";
 import { failureName } from "./call-error.ts";
 import { asked, type Check, doubtful, fine, following, type Outcome, unchecked, wrong } from "./outcome.ts";
 import type { Place } from "./place.ts";
 
 /** What is looked at of a table. */
-export function tableChecks(client: DynamoDBClient, place: Place, table: RequiredTable): Check[] {
+export function tableChecks(client: DynamoDBClient, place: Place, table: NeededTable): Check[] {
   const { tableName, timeToLive } = table;
   const describe = asked(async () => {
     try {
@@ -31,17 +31,17 @@ export function tableChecks(client: DynamoDBClient, place: Place, table: Require
     { name, run: async () => tableOutcome(place, table, await describe()) },
     ...table.indexes.map((index) => then(`index ${index.name}`, (described) => indexOutcome(place, table, index, described))),
     ...(timeToLive === undefined ? [] : [then("time to live", () => timeToLiveOutcome(client, place, tableName, timeToLive))]),
-    ...(table.name === configTable.name
+    ...(table.isLasting
       ? [
           then("point-in-time recovery", () => recoveryOutcome(client, place, tableName)),
           then("deletion protection", (described) => protectionOutcome(place, tableName, described)),
         ]
       : []),
-    ...(table.name === outboxTable.name ? [then("stream", (described) => streamOutcome(place, tableName, described))] : []),
+    ...(table.stream === undefined ? [] : [then("stream", (described) => streamOutcome(place, tableName, described))]),
   ];
 }
 
-function tableOutcome(place: Place, table: RequiredTable, found: TableDescription | undefined): Outcome {
+function tableOutcome(place: Place, table: NeededTable, found: TableDescription | undefined): Outcome {
   const { tableName } = table;
   if (found === undefined) return wrong("it does not exist", createCommand(place, table, tableName));
   const types = new Map(found.AttributeDefinitions?.map(({ AttributeName, AttributeType }) => [AttributeName, AttributeType]));
@@ -54,7 +54,7 @@ function tableOutcome(place: Place, table: RequiredTable, found: TableDescriptio
     return wrong(
       `its keys are ${has}, not ${wanted}; keys cannot be changed, so create another table`,
       createCommand(place, table, other),
-      `export ${tableVariable(table.name)}=${other}`,
+      `export ${table.variable}=${other}`,
     );
   }
   if (found.TableStatus !== "ACTIVE") {
@@ -63,7 +63,7 @@ function tableOutcome(place: Place, table: RequiredTable, found: TableDescriptio
   return fine(`active, with the keys ${wanted}`);
 }
 
-function createCommand(place: Place, table: RequiredTable, tableName: string): string {
+function createCommand(place: Place, table: NeededTable, tableName: string): string {
   const { indexes } = table;
   return place.aws(
     "create-table",
@@ -74,8 +74,8 @@ function createCommand(place: Place, table: RequiredTable, tableName: string): s
       ...keySchema(table).map(({ AttributeName, KeyType }) => `AttributeName=${AttributeName},KeyType=${KeyType}`),
     ],
     ...(indexes.length === 0 ? [] : ["--global-secondary-indexes", JSON.stringify(indexes.map(indexDescription))]),
-    ...(table.name === configTable.name ? ["--deletion-protection-enabled"] : []),
-    ...(table.name === outboxTable.name ? ["--stream-specification", "StreamEnabled=true,StreamViewType=KEYS_ONLY"] : []),
+    ...(table.isLasting ? ["--deletion-protection-enabled"] : []),
+    ...(table.stream === undefined ? [] : ["--stream-specification", `StreamEnabled=true,StreamViewType=${table.stream}`]),
   );
 }
 
@@ -86,7 +86,7 @@ function definitionsOption(...keyed: readonly Keyed[]): string[] {
   return ["--attribute-definitions", ...definitions];
 }
 
-function indexOutcome(place: Place, table: RequiredTable, index: IndexDeclaration, described: TableDescription): Outcome {
+function indexOutcome(place: Place, table: NeededTable, index: IndexDeclaration, described: TableDescription): Outcome {
   const { tableName } = table;
   const fault = indexFault(index, table, described);
   if (fault === undefined) return fine(`active, with the keys ${shownKeys(index)}`);
@@ -141,7 +141,7 @@ async function recoveryOutcome(client: DynamoDBClient, place: Place, tableName: 
   );
   if (found?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus === "ENABLED") return fine("on");
   return doubtful(
-    "it is off: configuration overwritten or deleted by mistake is lost",
+    "it is off: what is overwritten or deleted by mistake is lost",
     place.aws(
       "update-continuous-backups",
       ...["--table-name", tableName, "--point-in-time-recovery-specification", "PointInTimeRecoveryEnabled=true"],
@@ -153,7 +153,7 @@ function protectionOutcome(place: Place, tableName: string, { DeletionProtection
   if (isOn === true) return fine("on");
   if (isOn === undefined && place.isEmulator) return unchecked("the emulator does not know it");
   return doubtful(
-    "it is off: a bad deployment can delete the configuration of all tenants",
+    "it is off: a bad deployment can delete what all tenants have in it",
     place.aws("update-table", "--table-name", tableName, "--deletion-protection-enabled"),
   );
 }

@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineFeature } from "../declare/feature.ts";
+import { buildServer, serverInternals } from "../server/server.ts";
+import { needsOf } from "./needs.ts";
+
+declare module "../context/names.ts" {
+  interface Events {
+    "spoon.bent": Record<string, never>;
+  }
+}
+
+const spoons = defineFeature("spoons", (r) => {
+  r.table("spoons", { partitionKey: "id" });
+  r.event("spoon.bent", z.object({}));
+  r.on("spoon.bent", "straighten", async () => undefined);
+  r.on("spoon.bent", "replace", async () => undefined);
+});
+const server = serverInternals(buildServer({ features: [spoons], dynamodb: { prefix: "my.app" } }));
+
+test("what a server needs has the names that it looks for itself, and each consumed type once", () => {
+  const { tables, events, jobs, bus } = needsOf(server);
+  expect(tables.map(({ tableName }) => tableName)).toEqual(
+    ["config", "once", "outbox", "spoons"].map((name) => `my.app-${name}`),
+  );
+  expect([events?.name, events?.deadName, events?.isOrdered]).toEqual(["my-app-events", "my-app-events-dead", false]);
+  expect([jobs?.name, jobs?.deadName, jobs?.isOrdered]).toEqual(["my-app-jobs.fifo", "my-app-jobs-dead.fifo", true]);
+  expect(bus).toEqual({
+    name: "my.app",
+    variable: "KEELSON_EVENT_BUS",
+    source: "my.app",
+    rule: { name: "my-app-events", pattern: { source: ["my.app"] }, targetId: "events" },
+    consumed: ["spoon.bent"],
+  });
+});
+
+test("what is read of SSM is named, and nothing where the server reads nothing", () => {
+  const { options } = server;
+  expect(needsOf(server).parameters).toEqual({ overrides: undefined, keyRing: undefined });
+  const reading = { ...server, options: { ...options, ssm: { path: "/app" }, keyRing: { parameter: "/ring" } } };
+  expect(needsOf(reading).parameters).toEqual({ overrides: "/app", keyRing: "/ring" });
+});
+
+test("variables name others, a queue by its URL as well", () => {
+  const env = {
+    KEELSON_TABLE_SPOONS: "cutlery",
+    KEELSON_EVENT_QUEUE: "https://sqs.eu-west-1.amazonaws.com/1/all-events",
+    KEELSON_EVENT_BUS: "shared",
+  };
+  const { tables, events, bus } = needsOf(server, { env });
+  expect(tables.at(-1)).toMatchObject({ tableName: "cutlery", variable: "KEELSON_TABLE_SPOONS" });
+  expect([events?.name, events?.deadName]).toEqual([env.KEELSON_EVENT_QUEUE, "all-events-dead"]);
+  expect([bus?.name, bus?.source]).toEqual(["shared", "my.app"]);
+});
+
+test("another prefix changes names alone", () => {
+  const { tables, bus } = needsOf(server, { prefix: "stage" });
+  expect([tables[0].tableName, bus?.name, bus?.source, bus?.rule.name]).toEqual([
+    "stage-config",
+    "stage",
+    "my.app",
+    "my-app-events",
+  ]);
+});

@@ -1,0 +1,108 @@
+import { eventRule, maxReceives, messagingNames } from "../aws/messaging.ts";
+import type { RequiredTable } from "../aws/required-table.ts";
+import { deadQueueName, queueName, visibilitySeconds } from "../aws/sqs-queue.ts";
+import type { DeclaredServer } from "../declare/declared-server.ts";
+import { allTables, usesMessages } from "../declare/registry.ts";
+import { onceTable, outboxTable, physicalTableName, type TableDeclaration, tableVariable } from "../declare/table.ts";
+import type { Variables } from "../process/environment.ts";
+
+/** A table as the account has to have it. */
+export interface NeededTable extends RequiredTable {
+  /** The variable that names another. */
+  readonly variable: string;
+  /** Whether its items are to be kept: point-in-time recovery and deletion protection are for those. */
+  readonly isLasting: boolean;
+  /** What its stream carries. */
+  readonly stream: "KEYS_ONLY" | undefined;
+}
+
+/** A queue, with its dead-letter queue. */
+export interface NeededQueue {
+  /** Or its URL. */
+  readonly name: string;
+  readonly deadName: string;
+  readonly isOrdered: boolean;
+  /** The variable that names another. */
+  readonly variable: string;
+  /** How long a message is hidden at least, in seconds; for a Lambda function it is six times its timeout. */
+  readonly visibilitySeconds: number;
+  /** How often a message is received before it goes to the dead-letter queue. */
+  readonly maxReceives: number;
+}
+
+/** The bus, and what has to go from it into the queue of events. */
+export interface NeededBus {
+  readonly name: string;
+  /** The variable that names another. */
+  readonly variable: string;
+  /** The `source` of the server's events. */
+  readonly source: string;
+  /** The rule that puts them into their queue. */
+  readonly rule: ReturnType<typeof eventRule>;
+  /** The types that somebody here consumes. */
+  readonly consumed: readonly string[];
+}
+
+/** What is read of SSM's Parameter Store. */
+export interface NeededParameters {
+  /** The path of overrides: `/app` for `/app/<feature>/<key name>`. */
+  readonly overrides: string | undefined;
+  /** The name of the key ring, a SecureString. */
+  readonly keyRing: string | undefined;
+}
+
+/** What a server needs of its account: doctor compares the account with it, and templates make it. */
+export interface Needs {
+  /** The table of configuration first, which every server has. */
+  readonly tables: readonly [NeededTable, ...NeededTable[]];
+  /** Of events, where one is consumed. */
+  readonly events: NeededQueue | undefined;
+  /** Of jobs and deliveries. */
+  readonly jobs: NeededQueue | undefined;
+  /** Where events are declared. */
+  readonly bus: NeededBus | undefined;
+  readonly parameters: NeededParameters;
+}
+
+/** What names are made of. */
+export interface NeedsOptions {
+  /** What a server is told of its names. Default: nothing. */
+  readonly env?: Variables;
+  /** What names begin with. Default: `dynamodb.prefix` of the server. */
+  readonly prefix?: string;
+}
+
+/** What a server needs of its account, by its declarations. It asks nobody. */
+export function needsOf({ options, registry }: DeclaredServer, { env = {}, prefix }: NeedsOptions = {}): Needs {
+  const source = options.dynamodb?.prefix ?? "keelson";
+  const names = messagingNames(prefix ?? source, env);
+  const needed = (table: TableDeclaration) => neededTable(table, physicalTableName(table.name, prefix ?? source, env));
+  const [config, ...others] = allTables(registry);
+  const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
+  return {
+    tables: [needed(config), ...others.map(needed)],
+    events: consumed.length > 0 ? neededQueue(names.events, "KEELSON_EVENT_QUEUE", false) : undefined,
+    jobs: usesMessages(registry) ? neededQueue(names.jobs, "KEELSON_JOB_QUEUE", true) : undefined,
+    bus:
+      registry.events.size > 0
+        ? { name: names.bus, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed }
+        : undefined,
+    parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
+  };
+}
+
+/** What is needed of a table. */
+export function neededTable(table: TableDeclaration, tableName: string): NeededTable {
+  return {
+    ...table,
+    tableName,
+    variable: tableVariable(table.name),
+    isLasting: table.name !== onceTable.name, // claims live for minutes
+    stream: table.name === outboxTable.name ? "KEYS_ONLY" : undefined, // payloads stay in the table
+  };
+}
+
+/** What is needed of a queue, by its name or its URL. */
+export function neededQueue(name: string, variable: string, isOrdered: boolean): NeededQueue {
+  return { name, deadName: deadQueueName(queueName(name)), isOrdered, variable, visibilitySeconds, maxReceives };
+}
