@@ -3,7 +3,7 @@ import { authProblems } from "../identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
-const commands = "keelson token, keelson init, keelson key-ring, keelson doctor or keelson outbox";
+const commands = "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra or keelson outbox";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -23,6 +23,7 @@ The secret is KEELSON_AUTH_SECRET, or the embedded stack's in .keelson.
 Other commands, each with --help:
   keelson init                makes a project
   keelson doctor              checks what a server needs
+  keelson infra               writes the CloudFormation template of what a server needs
   keelson key-ring            creates, rotates and lists the keys of encrypted configuration
   keelson outbox              lists, puts back and removes events that the bus refused`;
 
@@ -37,6 +38,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "doctor") {
     const { runDoctorCommand } = await import("./doctor-command.ts");
     return runDoctorCommand(args.slice(1), context);
+  }
+  if (first === "infra") {
+    const { runInfraCommand } = await import("./infra-command.ts");
+    return runInfraCommand(args.slice(1), context);
   }
   if (first === "init") {
     const { runInitCommand } = await import("./init-command.ts");

@@ -1,11 +1,9 @@
-import { existsSync } from "node:fs";
-import { resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { type ServerInternals, serverInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
 import type { Finding } from "./doctor/diagnose.ts";
 import type { Status } from "./doctor/outcome.ts";
+import { loadServer, UsageError } from "./load-server.ts";
+import { oneLine } from "./one-line.ts";
 
 /** What `keelson doctor --help` prints. */
 export const doctorUsage = `Usage: keelson doctor <module> [options]
@@ -22,9 +20,6 @@ Options:
 
 Region, credentials, endpoints and names come from the environment: run it with the server's variables.
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
-
-/** The command was used wrongly. */
-class UsageError extends Error {}
 
 /** Runs `keelson doctor` and returns its exit code: 0, 1 where something is wrong, 2 where it was used wrongly. */
 export async function runDoctorCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -86,30 +81,6 @@ function parse(args: readonly string[]) {
   });
 }
 
-/** @throws UsageError where there is no such module, or no server in it; Error where it cannot be loaded. */
-async function loadServer(module: string): Promise<ServerInternals> {
-  const path = resolve(module);
-  if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
-  let loaded: Readonly<Record<string, unknown>>;
-  try {
-    loaded = await import(/* @vite-ignore */ pathToFileURL(path).href);
-  } catch (error) {
-    throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
-  const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
-  const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
-  if (server === undefined) throw new UsageError(`${module} exports no server; export the result of buildServer as \`server\``);
-  return server;
-}
-
-function serverOf(value: unknown): ServerInternals | undefined {
-  try {
-    return serverInternals(value as Parameters<typeof serverInternals>[0]); // safe: it throws for anything else
-  } catch {
-    return undefined;
-  }
-}
-
 const shownStatus: Readonly<Record<Status, string>> = { ok: "ok  ", warn: "warn", fail: "fail", skip: "skip" };
 
 function asLines(findings: readonly Finding[]): string[] {
@@ -129,9 +100,4 @@ function count(findings: readonly Finding[]): Record<Status, number> {
   const counts = { ok: 0, warn: 0, fail: 0, skip: 0 };
   for (const { status } of findings) counts[status] += 1;
   return counts;
-}
-
-/** What others have written is not to command the terminal. */
-function oneLine(text: string): string {
-  return text.replaceAll(/\p{C}+/gu, " ");
 }

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { expect, test } from "vitest";
 import { doctorUsage } from "../../src/cli/doctor-command.ts";
+import { infraUsage } from "../../src/cli/infra-command.ts";
 import { initUsage } from "../../src/cli/init-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
 import { outboxUsage } from "../../src/cli/outbox-command.ts";
@@ -157,6 +158,7 @@ function sequenceProblems(block: CodeBlock): string[] {
 function isCommand([command, action, ...options]: readonly string[]): boolean {
   const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
+  if (command === "infra") return names.every((name) => infraUsage.includes(name));
   if (command === "init") return names.every((name) => initUsage.includes(name));
   const usage = new Map([
     ["key-ring", keyRingUsage],

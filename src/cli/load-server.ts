@@ -1,0 +1,35 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type ServerInternals, serverInternals } from "../server/server.ts";
+
+/** The command was used wrongly. */
+export class UsageError extends Error {}
+
+/**
+ * The server that a module exports: as `server`, as its default, or under any name.
+ *
+ * @throws UsageError where there is no such module, or no server in it; Error where it cannot be loaded.
+ */
+export async function loadServer(module: string): Promise<ServerInternals> {
+  const path = resolve(module);
+  if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
+  let loaded: Readonly<Record<string, unknown>>;
+  try {
+    loaded = await import(/* @vite-ignore */ pathToFileURL(path).href);
+  } catch (error) {
+    throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+  const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
+  const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
+  if (server === undefined) throw new UsageError(`${module} exports no server; export the result of buildServer as \`server\``);
+  return server;
+}
+
+function serverOf(value: unknown): ServerInternals | undefined {
+  try {
+    return serverInternals(value as Parameters<typeof serverInternals>[0]); // safe: it throws for anything else
+  } catch {
+    return undefined;
+  }
+}
