@@ -65,6 +65,19 @@ test("a table whose maker died before its time to live was enabled gets it from 
   expect(await timeToLiveOf("orphaned")).toBe("expiresAt");
 });
 
+test("a time to live that another process enables in between is no failure", async () => {
+  let asked = 0;
+  const send = async (command: object) => {
+    if (command instanceof UpdateTimeToLiveCommand) throw new Error("TimeToLive is already enabled");
+    if (!(command instanceof DescribeTimeToLiveCommand)) return { Table: active };
+    return { TimeToLiveDescription: ++asked === 1 ? {} : { TimeToLiveStatus: "ENABLED", AttributeName: "expiresAt" } };
+  };
+  const late = { ...database, config: database.config, send } as never; // safe: all that creating tables calls
+  await ensureTables(late, [{ ...table("late"), timeToLive: "expiresAt" }], "create");
+
+  expect(asked).toBe(2);
+});
+
 test("a table with its time to live at another attribute is an error", async () => {
   const expiring = (timeToLive: string) => ensureTables(database, [{ ...table("expiring"), timeToLive }], "create");
   await expiring("expires");
