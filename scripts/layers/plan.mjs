@@ -24,6 +24,7 @@ export const folders = [
   "events",
   "http",
   "once",
+  "wall",
   "config/operate",
   "config/cache",
   "config/read",
