@@ -62,3 +62,7 @@ test("`tenant` is true or false", () => {
   const feature = defineFeature("odd", (r) => void r.table("odd", { partitionKey: "pk", tenant: "yes" as never }));
   expect(() => buildServer({ features: [feature] })).toThrow('`tenant` is "yes"');
 });
+
+test("outside of a request a table has no physical name", () => {
+  expect(() => files.name).toThrow('table "files": its physical name is known only while a handler runs');
+});
