@@ -14,6 +14,7 @@ import { onceResults } from "./once.ts";
 import { writePages } from "./page.ts";
 import { resultsOf } from "./runs.ts";
 import { startStack } from "./stack.ts";
+import { wallResults } from "./wall.ts";
 
 type Env = Readonly<Record<string, string>>;
 
@@ -22,6 +23,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   writes: onceResults,
   wrapped: (env) => resultsOf("quiet.ts", env),
   json: async () => jsonResults(),
+  wall: wallResults,
   bundles: bundleResults,
   cold: coldResults,
   http: httpResults,

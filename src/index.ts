@@ -37,6 +37,7 @@ export type { ServerOptions } from "./declare/options.ts";
 export type { DeliveryAccessor, PipelineContext } from "./declare/pipeline-context.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { IndexOptions, TableHandle, TableOptions } from "./declare/table.ts";
+export type { TenantOf, TenantTable } from "./declare/tenant-table.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
 export { CommitConditionError } from "./errors/commit-condition-error.ts";

@@ -25,6 +25,7 @@ export const folders = [
   "events",
   "http",
   "once",
+  "wall",
   "config/operate",
   "config/cache",
   "config/read",

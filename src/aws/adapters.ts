@@ -2,8 +2,9 @@ import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Adapters } from "../run/adapters.ts";
-import { requestDatabases } from "../run/context.ts";
+import { requestDatabases } from "../run/request-database.ts";
 import type { Runtime } from "../run/runtime.ts";
+import type { Wall } from "../wall/wall.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
@@ -41,9 +42,12 @@ export async function openAwsAdapters(
     const endpoints = { sqsEndpoint, eventBridgeEndpoint };
     return openMessaging(runtime, { ...account, ...endpoints, names, mode: isEmulated ? "create" : "check" });
   });
+  const wall = await wallOf(runtime);
   return {
     database,
-    databaseFor: requestDatabases(database),
+    databaseFor: requestDatabases(database, wall),
+    databaseAcrossTenants: requestDatabases(database),
+    wall,
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name), { lean: light?.rows }),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),
@@ -59,6 +63,14 @@ export async function openAwsAdapters(
       (await messaging.opening?.catch(() => undefined))?.close();
     },
   };
+}
+
+/** The wall around the tables with tenants; loaded where there are any. */
+async function wallOf({ server, tableName }: Runtime): Promise<Wall | undefined> {
+  const tables = [...server.registry.tables.values()].filter(({ tenant }) => tenant === true);
+  if (tables.length === 0) return undefined;
+  const { createWall } = await import("../wall/wall.ts");
+  return createWall(tables.map((table) => ({ ...table, tableName: tableName(table.name) })));
 }
 
 /** Region and credentials of the environment. */

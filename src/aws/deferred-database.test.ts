@@ -1,7 +1,7 @@
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { DynamoDBDocument, DynamoDBDocumentClient, GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
-import { requestDatabases } from "../run/context.ts";
+import { requestDatabases } from "../run/request-database.ts";
 import { deferDatabase } from "./deferred-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { id: "1" } });

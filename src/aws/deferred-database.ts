@@ -43,9 +43,10 @@ export function deferDatabase({ later, now }: ClientMaker): DeferredDatabase {
     return client;
   };
 
-  // As the SDK's: a promise, or nothing where the last argument is a callback.
-  const send = (...given: [command: unknown, first?: unknown, second?: unknown]): unknown => {
-    const sendTo = (database: Database) => (database.send as (...given: unknown[]) => unknown).apply(database, given);
+  // As the SDK's: a promise, or nothing where the last argument is a callback. What inherits from it sends with its own middlewares.
+  const send = function (this: unknown, ...given: [command: unknown, first?: unknown, second?: unknown]): unknown {
+    const sendTo = (made: Database) =>
+      (made.send as (...given: unknown[]) => unknown).apply(this === database ? made : this, given);
     if (client !== undefined) return sendTo(client);
     const callback = given.find((argument) => typeof argument === "function");
     if (callback === undefined) return load().then(sendTo);

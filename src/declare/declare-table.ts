@@ -8,8 +8,8 @@ const [mostIndexes, mostProjected, mostProjectedInAll] = [20, 20, 100];
 /** Registers a table. */
 export function table(name: string, options: RawOptions, report: Report): TableDeclaration {
   const key = `table ${name}`;
-  unknownOptions(key, options, ["partitionKey", "sortKey", "indexes"], report);
-  const { partitionKey, sortKey, indexes } = options ?? {};
+  unknownOptions(key, options, ["partitionKey", "sortKey", "tenant", "indexes"], report);
+  const { partitionKey, sortKey, tenant, indexes } = options ?? {};
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}$/.test(name)) {
     report({
       key,
@@ -34,8 +34,12 @@ export function table(name: string, options: RawOptions, report: Report): TableD
       fix: 'name the attributes, for example { partitionKey: "pk", sortKey: "sk" }',
     });
   }
+  if (tenant !== undefined && typeof tenant !== "boolean") {
+    const fix = "use true, or leave it out";
+    report({ key, rule: "table-tenant", message: `\`tenant\` is ${quoted(tenant)}`, fix });
+  }
   const keys = keysOf(partitionKey, sortKey);
-  return { name: String(name), ...keys, indexes: indexesOf(key, keys, indexes, report) };
+  return { name: String(name), ...keys, ...(tenant === true ? { tenant } : {}), indexes: indexesOf(key, keys, indexes, report) };
 }
 
 type Keys = Pick<TableDeclaration, "partitionKey" | "sortKey">;

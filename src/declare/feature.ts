@@ -18,7 +18,8 @@ import type {
   JobOptions,
 } from "./message-handlers.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
-import { type TableDeclaration, type TableHandle, type TableOptions, tableHandle } from "./table.ts";
+import type { TableDeclaration, TableOptions } from "./table.ts";
+import { type DeclaredTable, tableHandle } from "./table-handle.ts";
 
 /** What the declarations of one feature come to. */
 export interface FeatureDeclarations {
@@ -52,8 +53,16 @@ export interface FeatureBuilder<Name extends string = string> {
     readonly keys: Keys;
     // Written out, not as `ConfigHandles<Keys>`: so a hover shows the handles.
   }): { readonly [Key in keyof Keys]: Keys[Key] extends KeyDeclaration<infer Value> ? ConfigKeyHandle<Value> : never };
-  /** Declares a DynamoDB table whose keys are strings, and its indexes. */
-  table<const Index extends string = never>(name: string, options: TableOptions<Index>): TableHandle<Index>;
+  /**
+   * Declares a DynamoDB table whose keys are strings, and its indexes. With `tenant: true` its rows begin with their tenant, and
+   * handlers reach those of their own.
+   */
+  table<
+    const Index extends string = never,
+    const Partition extends string = string,
+    const Sort extends string = never,
+    const Tenant extends boolean = false,
+  >(name: string, options: TableOptions<Index, Partition, Sort, Tenant>): DeclaredTable<Index, Partition, Sort, Tenant>;
   /** Declares a handler that reads, called `<entity>.<operation>`. */
   query<
     const Operation extends string,
@@ -145,7 +154,8 @@ export function defineFeature<const Members extends object = object, const Name 
     table: (tableName, options) => {
       const declared = table(tableName, options as unknown as RawOptions, report);
       tables.push(declared);
-      return tableHandle(tableName, declared.indexes);
+      // Safe: a table with tenants has their keys, any other has none.
+      return tableHandle(declared) as never;
     },
     // From here on options are read as plain JavaScript might give them; what is wrong is reported.
     query: (handlerName, options) => {

@@ -27,8 +27,17 @@ export interface DeliveryAccessor {
  * `access.authenticated` and every stricter rule it is `AuthenticatedUser`; without a route, in consumers and in jobs, `User`.
  */
 export interface PipelineContext<Caller extends User = User> {
-  /** A DynamoDB document client for this request. */
+  /** A DynamoDB document client for this request. Of tables with tenants it reaches the rows of the caller's tenant alone. */
   readonly db: Database;
+  /**
+   * Gives a database that reaches the rows of every tenant, for callers with `systemAdmin`, and for events and jobs without
+   * tenant. Logs `tenant.crossed` with the reason.
+   *
+   * @throws AccessDeniedError (403) for anybody else; TypeError without a reason.
+   * @example
+   * const db = ctx.acrossTenants("monthly report");
+   */
+  readonly acrossTenants: (reason: string) => Database;
   /** The caller. */
   readonly user: Caller;
   /** Logs with `requestId`, `tenantId`, `userId` and `handler`. */

@@ -1,13 +1,21 @@
-import { ambientStore } from "../context/ambient.ts";
-import { quoted } from "../errors/quoted.ts";
 import type { Variables } from "../process/environment.ts";
 
 /** What a table is declared with. */
-export interface TableOptions<Index extends string = string> {
+export interface TableOptions<
+  Index extends string = string,
+  Partition extends string = string,
+  Sort extends string = string,
+  Tenant extends boolean = boolean,
+> {
   /** The attribute of the partition key, a string. */
-  readonly partitionKey: string;
+  readonly partitionKey: Partition;
   /** The attribute of the sort key, a string. Default: none. */
-  readonly sortKey?: string;
+  readonly sortKey?: Sort;
+  /**
+   * Whether each row begins with its tenant: `table.key` makes the keys, and no command of `ctx.db` and `ctx.commit` reaches
+   * another tenant's rows. Default `false`.
+   */
+  readonly tenant?: Tenant;
   /** The table's global secondary indexes, by name. Default: none. */
   readonly indexes?: Readonly<Record<Index, IndexOptions>>;
 }
@@ -30,6 +38,8 @@ export interface TableDeclaration {
   readonly sortKey: string | undefined;
   /** The attribute by which DynamoDB deletes items, in seconds since the epoch. */
   readonly timeToLive?: string;
+  /** Whether rows begin with their tenant. */
+  readonly tenant?: true;
   /** In the order of their declaration. */
   readonly indexes: readonly IndexDeclaration[];
 }
@@ -71,26 +81,6 @@ export const outboxTable: TableDeclaration = ownTable("outbox");
 
 /** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
 export const reservedTables: readonly string[] = Object.freeze(["config", "once", "outbox"]);
-
-export function tableHandle<Index extends string>(name: string, indexes: readonly IndexDeclaration[]): TableHandle<Index> {
-  const known: readonly string[] = indexes.map((index) => index.name);
-  return Object.freeze({
-    get name(): string {
-      const store = ambientStore();
-      if (store === undefined) {
-        throw new Error(
-          `table "${name}": its physical name is known only while a handler runs; read \`.name\` inside the handler`,
-        );
-      }
-      return store.runtime.tableName(name);
-    },
-    index(given: Index): string {
-      if (known.includes(given)) return given;
-      const has = known.length === 0 ? "none" : known.join(", ");
-      throw new Error(`table ${quoted(name)}: no index ${quoted(given)}; declared are ${has}`);
-    },
-  });
-}
 
 /** Creates what knows the physical names of a server's tables, for its requests. */
 export function tableNames(prefix: string, variables: Variables): (name: string) => string {

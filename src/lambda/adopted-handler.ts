@@ -65,7 +65,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
 }
 
 async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<unknown> {
-  middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), {});
+  middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), { isSystem: true });
   return middy.run(scope.signal);
 }
 

@@ -81,6 +81,20 @@ function adopted(
 const tokenOf = (userId: string, roles: string[] = []) =>
   signToken({ secret, tenantId: "acme", userId, roles }, { now: () => Date.now() });
 
+test("an event of another source is nobody's request, so its handler may cross tenants; an anonymous request is one", async () => {
+  const crossing = async (_event: unknown, { keelson }: AdoptedContext) => {
+    keelson.acrossTenants("import of a file");
+    return { statusCode: 204 };
+  };
+  // Without the middlewares that take nothing but HTTP.
+  const mode = requestScope(serverOf(), { handler: "legacy.file.import" });
+  const other = middy({ executionMode: mode }).handler(crossing as never);
+  expect(await other({ Records: [{ eventSource: "aws:s3" }] } as never, {} as never)).toEqual({ statusCode: 204 });
+  const cross = adopted(crossing as Handler);
+  expect((await cross(event())).statusCode).toBe(403);
+  expect(logs.filter(({ msg }) => msg === "tenant.crossed")).toEqual([expect.objectContaining({ reason: "import of a file" })]);
+});
+
 test("an existing handler has its ctx in the context, and its request the ID, the lines and the ambient context of any other", async () => {
   const call = adopted(async (given, { keelson: ctx }) => {
     ctx.log.info("legacy.ran");

@@ -9,12 +9,17 @@ import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import type { Lazy } from "../process/lazy.ts";
+import type { Wall, WallCaller } from "../wall/wall.ts";
 
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
   readonly database: Database;
   /** Makes the `ctx.db` of a request. */
   databaseFor(request: DatabaseRequest): Database;
+  /** The same without the wall. */
+  databaseAcrossTenants(request: DatabaseRequest): Database;
+  /** Keeps tenants apart; there where the server has tables with tenants. */
+  readonly wall?: Wall | undefined;
   /** The rows as they are stored; requests read them through `Runtime.configRows`. */
   readonly configRows: ConfigRowReader;
   /** Where app-boot overrides and the key ring are read from; there where the server names a path or a ring. */
@@ -47,7 +52,7 @@ export interface Messaging {
 }
 
 /** The request that a database belongs to. */
-export interface DatabaseRequest {
+export interface DatabaseRequest extends WallCaller {
   readonly signal: AbortSignal | undefined;
   /** Opens a configuration session on behalf of `owner`. */
   sessionFor(owner: RowOwner): OperatorSession;

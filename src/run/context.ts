@@ -1,9 +1,8 @@
 import type { ConfigKeyHandle } from "../config/declare/key.ts";
-import { type OperatorDatabase, type OperatorSession, operatorSession } from "../config/operate/operator-session.ts";
+import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
 import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } from "../config/read/key-rows.ts";
-import { type ConfigDatabase, configSession } from "../config/read/resolver.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
@@ -13,6 +12,7 @@ import { bodyOf } from "../http/response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import { openAcrossTenants } from "./across-tenants.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
 import { receiveResult } from "./check-output.ts";
 import type { Effects } from "./effects.ts";
@@ -27,6 +27,8 @@ export interface ContextParts {
   readonly commit?: CommitResult | undefined;
   /** Gives what follows from the run; absent in a query. */
   readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "deliver">) | undefined;
+  /** Whether nobody's request is behind the run; default: it is a message's. */
+  readonly isSystem?: boolean;
 }
 
 /** Commits items with what a handler returns. */
@@ -110,6 +112,19 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.#database;
   }
 
+  acrossTenants(reason: string): Database {
+    const { headers, user } = this.scope;
+    // The scope of a message has no headers. A session for another owner is still a run of the scope's tenant.
+    const isSystem = (this.parts.isSystem ?? headers === undefined) && user.tenantId === undefined;
+    return openAcrossTenants(this, this.#adapters, isSystem, reason);
+  }
+
+  /** The items of a commit as they were checked, where the server has tables with tenants. */
+  checkItems(items: readonly CommitItem[]): readonly CommitItem[] {
+    const { wall } = this.#adapters;
+    return wall === undefined ? items : wall.checkItems(items, this);
+  }
+
   get request(): RequestView | undefined {
     this.#request ??= this.parts.request?.();
     return this.#request;
@@ -137,7 +152,7 @@ class Session implements OperatorSession, DatabaseRequest {
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue` and `delivery` alone: most requests never look at them.
+ * out `request`, `publish`, `enqueue`, `delivery` and `acrossTenants` alone: most requests never look at them.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -154,6 +169,7 @@ class Context implements PipelineContext {
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
   declare readonly delivery: PipelineContext["delivery"];
+  declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
   // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
   static {
@@ -176,6 +192,7 @@ class Context implements PipelineContext {
       const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);
       return Object.freeze({ send });
     });
+    member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
 
   constructor(session: Session, log: Logger, node: ComputedNode | undefined) {
@@ -209,9 +226,10 @@ function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, nod
   return value as Promise<Value>; // safe: as above
 }
 
-async function commitRun<Result>({ parts }: Session, items: readonly CommitItem[], result: Result): Promise<Result> {
-  if (parts.commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
-  await parts.commit(items, result);
+async function commitRun<Result>(session: Session, items: readonly CommitItem[], result: Result): Promise<Result> {
+  const { commit } = session.parts;
+  if (commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
+  await commit(session.checkItems(items), result);
   return result;
 }
 
@@ -239,56 +257,4 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
   const result = await receiveResult(declaration, declaration.run(ctx, accepted), runtime.environment);
   // Safe: the query's own declaration promises this type; outside production it was checked.
   return bodyOf(result) as never;
-}
-
-const ownRequest = Symbol("request");
-
-interface RequestDatabase {
-  [ownRequest]: DatabaseRequest;
-}
-
-/**
- * Makes the `ctx.db` of each request: the process's document client, whose `send` carries the request's signal and
- * refuses to start once it is aborted (specification 4.5). It inherits from the client, because the SDK's
- * paginators insist on an instance of it; what requests have in common is made once.
- */
-export function requestDatabases(client: Database): (request: DatabaseRequest) => Database {
-  const common = Object.create(client, {
-    [ownRequest]: { value: undefined, writable: true }, // so that no assignment of it gets to the client
-    send: { value: send },
-    [configSession]: { value: openSession },
-    [operatorSession]: { value: openSession },
-  }) as Database & ConfigDatabase & OperatorDatabase;
-  function RequestDatabase(this: RequestDatabase, request: DatabaseRequest) {
-    this[ownRequest] = request;
-  }
-  RequestDatabase.prototype = common;
-  // Safe: `new` makes an object that inherits from `common`.
-  const Constructor = RequestDatabase as unknown as new (request: DatabaseRequest) => Database;
-  return (request) => new Constructor(request);
-
-  function openSession(this: RequestDatabase, owner: RowOwner): OperatorSession {
-    return this[ownRequest].sessionFor(owner);
-  }
-
-  // The SDK's `send` has three overloads, with callbacks among them; they differ in what
-  // follows the command only, so the arguments pass through as they are.
-  function send(this: RequestDatabase, ...parameters: [command: unknown, first?: unknown, second?: unknown]): unknown {
-    const { signal } = this[ownRequest];
-    const original = client.send.bind(client) as (...parameters: unknown[]) => unknown;
-    if (signal === undefined) return original(...parameters);
-    const [command, first, second] = parameters;
-    const options = typeof first === "object" && first !== null ? (first as { abortSignal?: AbortSignal }) : {};
-    const callback = typeof first === "function" ? first : second;
-    const own = options.abortSignal;
-    const abortSignal = own === undefined ? signal : AbortSignal.any([own, signal]);
-    if (!abortSignal.aborted) {
-      return callback === undefined
-        ? original(command, { ...options, abortSignal })
-        : original(command, { ...options, abortSignal }, callback);
-    }
-    if (typeof callback !== "function") return Promise.reject(abortSignal.reason);
-    queueMicrotask(() => callback(abortSignal.reason));
-    return undefined;
-  }
 }

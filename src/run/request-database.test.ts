@@ -3,7 +3,7 @@ import { DynamoDBDocumentClient, GetCommand } from "@aws-sdk/lib-dynamodb";
 import { expect, test, vi } from "vitest";
 import type { Database } from "../context/database.ts";
 import type { DatabaseRequest } from "../run/adapters.ts";
-import { requestDatabases } from "./context.ts";
+import { requestDatabases } from "./request-database.ts";
 
 const command = new GetCommand({ TableName: "t", Key: { pk: "a" } });
 
@@ -13,7 +13,12 @@ function fakeClient() {
   return { client, send };
 }
 
-const requestWith = (signal: AbortSignal | undefined): DatabaseRequest => ({ signal, sessionFor: vi.fn() });
+const requestWith = (signal: AbortSignal | undefined): DatabaseRequest => ({
+  signal,
+  sessionFor: vi.fn(),
+  tenantId: "acme",
+  log: { error: vi.fn() },
+});
 
 test("a request's database is a document client; without a signal its calls are the client's own", async () => {
   const { client, send } = fakeClient();

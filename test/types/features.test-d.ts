@@ -97,6 +97,25 @@ describe("tables", () => {
     plain.index("byOwner");
   });
 
+  test("a table with tenants makes keys of its own attributes, and no other table makes any", async () => {
+    const ctx = { user: { tenantId: "acme" } };
+    const files = r.table("files", {
+      partitionKey: "pk",
+      sortKey: "sk",
+      tenant: true,
+      indexes: { byOwner: { partitionKey: "owner" } },
+    });
+    expectTypeOf(await files.key(ctx, "a")).toEqualTypeOf<{ readonly pk: string }>();
+    expectTypeOf(await files.key(ctx, "a", "b")).toEqualTypeOf<{ readonly pk: string; readonly sk: string }>();
+    expectTypeOf(await files.value(ctx, "a")).toBeString();
+    expectTypeOf(files.index).parameter(0).toEqualTypeOf<"byOwner">();
+    const notes = r.table("notes", { partitionKey: "id", tenant: true });
+    expectTypeOf(await notes.key(ctx, "a")).toEqualTypeOf<{ readonly id: string }>();
+    const plain = r.table("plain", { partitionKey: "id", tenant: false });
+    // @ts-expect-error it has no tenants
+    plain.key;
+  });
+
   test("unknown options of a table or an index do not compile, nor does an index without keys", () => {
     // @ts-expect-error no such option
     r.table("files", { partitionKey: "pk", sort: "sk" });

@@ -1,0 +1,285 @@
+import { createExpressions, type Expressions } from "./expressions.ts";
+
+/** A table whose rows begin with their tenant. */
+export interface WalledTable {
+  /** The logical name, for messages. */
+  readonly name: string;
+  readonly partitionKey: string;
+  /** The partition key of each declared index. */
+  readonly indexes: ReadonlyMap<string, string>;
+  /** The attributes that begin with the tenant wherever a row has them: every partition key, the table's own first. */
+  readonly led: readonly string[];
+}
+
+/** Why a command is not sent. */
+export interface Refusal {
+  /** The logical name of the table, where the command is about one. */
+  readonly table: string | undefined;
+  readonly reason: string;
+}
+
+/**
+ * Checks the input of an operation such as `GetItem` for the tenant whose keys begin with `prefix`: it is `undefined` in a run
+ * without tenant.
+ */
+export type CommandCheck = (operation: string, input: unknown, prefix: string | undefined) => Refusal | undefined;
+
+/** Creates the check of a server's walled tables, by their physical names. */
+export function createCommandCheck(tables: ReadonlyMap<string, WalledTable>): CommandCheck {
+  const parse = createExpressions();
+  return (operation, input, prefix) => {
+    const check = operations.get(operation);
+    if (check === undefined) return { table: undefined, reason: "only commands on items can be checked" };
+    return check(isRecord(input) ? input : {}, { tables, prefix, parse });
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface Rules {
+  readonly tables: ReadonlyMap<string, WalledTable>;
+  readonly prefix: string | undefined;
+  readonly parse: Expressions;
+}
+
+type OperationCheck = (input: Fields, rules: Rules) => Refusal | undefined;
+type TableCheck = (input: Fields, table: WalledTable, prefix: string, parse: Expressions) => string | undefined;
+
+const shared = ["TableName", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ExpressionAttributeNames"];
+const written = [
+  ...shared,
+  "ExpressionAttributeValues",
+  "ConditionExpression",
+  "ReturnValues",
+  "ReturnValuesOnConditionCheckFailure",
+];
+const read = [...shared, "AttributesToGet", "ConsistentRead", "ProjectionExpression"];
+
+const getItem = within([...read, "Key"], (input, table, prefix) => keyProblem(input["Key"], table, prefix));
+const putItem = within([...written, "Item"], (input, table, prefix) => itemProblem(input["Item"], table, prefix));
+const deleteItem = within([...written, "Key"], (input, table, prefix) => keyProblem(input["Key"], table, prefix));
+const updateItem = within(
+  [...written, "Key", "UpdateExpression"],
+  (input, table, prefix, parse) => itemProblem(input["Key"], table, prefix) ?? updateProblem(input, table, prefix, parse.update),
+);
+const query = within(
+  [
+    ...read,
+    ...["IndexName", "Select", "Limit", "ScanIndexForward", "ExclusiveStartKey"],
+    ...["FilterExpression", "KeyConditionExpression", "ExpressionAttributeValues"],
+  ],
+  (input, table, prefix, parse) => queryProblem(input, table, prefix, parse.keyCondition),
+);
+const keysToGet = within([...read, "Keys"], (input, table, prefix) =>
+  firstOf(input["Keys"], (key) => keyProblem(key, table, prefix)),
+);
+const scan: TableCheck = () => "a scan reads the rows of every tenant";
+
+const writeRequests: Readonly<Record<string, TableCheck>> = {
+  PutRequest: within(["Item"], (input, table, prefix) => itemProblem(input["Item"], table, prefix)),
+  DeleteRequest: within(["Key"], (input, table, prefix) => keyProblem(input["Key"], table, prefix)),
+};
+const gets: Readonly<Record<string, TableCheck>> = { Get: getItem };
+const actions: Readonly<Record<string, TableCheck>> = {
+  Put: putItem,
+  Update: updateItem,
+  Delete: deleteItem,
+  ConditionCheck: deleteItem,
+};
+
+/** The operations whose input tells which rows they touch; no other is ever sent. */
+const operations: ReadonlyMap<string, OperationCheck> = new Map(
+  Object.entries<OperationCheck>({
+    GetItem: ofTable(getItem),
+    PutItem: ofTable(putItem),
+    UpdateItem: ofTable(updateItem),
+    DeleteItem: ofTable(deleteItem),
+    Query: ofTable(query),
+    Scan: ofTable(scan),
+    BatchGetItem: ofRequestItems((request, table, prefix, parse) =>
+      isRecord(request) ? keysToGet(request, table, prefix, parse) : unreadable,
+    ),
+    BatchWriteItem: ofRequestItems((requests, table, prefix, parse) =>
+      firstOf(requests, (request) => {
+        const found = onlyMember(request, writeRequests);
+        return found === undefined ? unreadable : found.check(found.input, table, prefix, parse);
+      }),
+    ),
+    TransactGetItems: ofTransaction(gets),
+    TransactWriteItems: ofTransaction(actions),
+  }),
+);
+
+const unreadable = "the command cannot be read";
+const tenantless = "the run has no tenant";
+
+/** A check that refuses parameters beside the known: legacy ones, and those that DynamoDB may get. */
+function within(known: readonly string[], check: TableCheck): TableCheck {
+  const names = new Set(known);
+  return (input, table, prefix, parse) => {
+    for (const name in input) {
+      if (!names.has(name) && input[name] !== undefined) return `the parameter ${name} cannot be checked`;
+    }
+    return check(input, table, prefix, parse);
+  };
+}
+
+function ofTable(check: TableCheck): OperationCheck {
+  return (input, rules) => refusalOf(input["TableName"], rules, (table, prefix) => check(input, table, prefix, rules.parse));
+}
+
+function ofRequestItems(
+  check: (request: unknown, table: WalledTable, prefix: string, parse: Expressions) => string | undefined,
+): OperationCheck {
+  return ({ RequestItems: items }, rules) => {
+    if (!isRecord(items)) return { table: undefined, reason: unreadable };
+    for (const name in items) {
+      const refusal = refusalOf(name, rules, (table, prefix) => check(items[name], table, prefix, rules.parse));
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
+  };
+}
+
+function ofTransaction(members: Readonly<Record<string, TableCheck>>): OperationCheck {
+  return ({ TransactItems: items }, rules) => {
+    if (!Array.isArray(items)) return { table: undefined, reason: unreadable };
+    for (const item of items as readonly unknown[]) {
+      const found = onlyMember(item, members);
+      if (found === undefined) return { table: undefined, reason: unreadable };
+      const { input, check } = found;
+      const refusal = refusalOf(input["TableName"], rules, (table, prefix) => check(input, table, prefix, rules.parse));
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
+  };
+}
+
+/** The one member that an item of a batch or a transaction has, and the check for it. */
+function onlyMember(
+  item: unknown,
+  members: Readonly<Record<string, TableCheck>>,
+): { readonly input: Fields; readonly check: TableCheck } | undefined {
+  if (!isRecord(item)) return undefined;
+  let only: string | undefined;
+  for (const name in item) {
+    if (item[name] === undefined) continue;
+    if (only !== undefined) return undefined;
+    only = name;
+  }
+  if (only === undefined || !Object.hasOwn(members, only)) return undefined;
+  const [input, check] = [item[only], members[only]];
+  return isRecord(input) && check !== undefined ? { input, check } : undefined;
+}
+
+/** Runs a check where the table is walled; `name` is the table's, or an ARN. */
+function refusalOf(
+  name: unknown,
+  { tables, prefix }: Rules,
+  problemOf: (table: WalledTable, prefix: string) => string | undefined,
+): Refusal | undefined {
+  let table = typeof name === "string" ? tables.get(name) : undefined;
+  if (table === undefined) {
+    const physical = tableOf(name);
+    if (physical === undefined) return { table: undefined, reason: "the name of its table cannot be read" };
+    table = tables.get(physical);
+    if (table === undefined) return undefined;
+  }
+  const reason = prefix === undefined ? tenantless : problemOf(table, prefix);
+  return reason === undefined ? undefined : { table: table.name, reason };
+}
+
+/** The name of a table that is given by name or ARN, also where it is another account's or Region's. */
+export function tableOf(name: unknown): string | undefined {
+  if (typeof name !== "string") return undefined;
+  if (/^[A-Za-z0-9_.-]+$/.test(name)) return name;
+  return /^arn:[^/]*:table\/([A-Za-z0-9_.-]+)$/.exec(name)?.[1];
+}
+
+function keyProblem(key: unknown, { partitionKey }: WalledTable, prefix: string): string | undefined {
+  if (!isRecord(key)) return unreadable;
+  return begins(key[partitionKey], prefix) ? undefined : foreign(partitionKey);
+}
+
+/** A row may lack an index's attribute; one that it has puts it into that index. */
+function itemProblem(item: unknown, { partitionKey, led }: WalledTable, prefix: string): string | undefined {
+  if (!isRecord(item)) return unreadable;
+  const wrong = led.find((name) => (item[name] === undefined ? name === partitionKey : !begins(item[name], prefix)));
+  return wrong === undefined ? undefined : foreign(wrong);
+}
+
+function updateProblem(
+  { UpdateExpression: text, ExpressionAttributeNames: names, ExpressionAttributeValues: values }: Fields,
+  { led }: WalledTable,
+  prefix: string,
+  parse: Expressions["update"],
+): string | undefined {
+  if (text === undefined) return undefined;
+  const assignments = typeof text === "string" ? parse(text) : undefined;
+  if (assignments === undefined) return "its UpdateExpression cannot be read";
+  for (const { name, kind, isNested, value } of assignments) {
+    const attribute = nameOf(name, names);
+    if (attribute === undefined) return "its UpdateExpression names no attribute";
+    if (!led.includes(attribute) || (kind === "remove" && !isNested)) continue;
+    if (kind !== "set" || isNested || value === undefined) return `${attribute} may only be set to a value or removed`;
+    if (!begins(placed(value, values), prefix)) return foreign(attribute);
+  }
+  return undefined;
+}
+
+function queryProblem(input: Fields, table: WalledTable, prefix: string, parse: Expressions["keyCondition"]): string | undefined {
+  const { IndexName: index, ExclusiveStartKey: start, KeyConditionExpression: text } = input;
+  const { ExpressionAttributeNames: names, ExpressionAttributeValues: values } = input;
+  const attribute = index === undefined ? table.partitionKey : table.indexes.get(index as string);
+  if (attribute === undefined) return "its index is not declared";
+  const conditions = typeof text === "string" ? parse(text) : undefined;
+  if (conditions === undefined) return "its KeyConditionExpression cannot be read";
+  let isLed = false;
+  for (const { name, value } of conditions) {
+    if (nameOf(name, names) !== attribute) continue;
+    isLed = value !== undefined && begins(placed(value, values), prefix);
+    if (!isLed) return foreign(attribute);
+  }
+  if (!isLed) return `it has no condition on ${attribute}`;
+  if (start === undefined) return undefined;
+  if (!isRecord(start) || !begins(start[table.partitionKey], prefix) || !begins(start[attribute], prefix)) {
+    return "its ExclusiveStartKey is not one of this tenant";
+  }
+  return undefined;
+}
+
+function foreign(attribute: string): string {
+  return `${attribute} does not begin with the tenant`;
+}
+
+/** Whether a text begins with the tenant: `"acme/1"` as document clients take it, `{ S: "acme/1" }` as it is sent. */
+function begins(value: unknown, prefix: string): boolean {
+  if (typeof value === "string") return value.startsWith(prefix);
+  if (!isRecord(value)) return false;
+  for (const type in value) if (type !== "S") return false;
+  const { S: text } = value;
+  return typeof text === "string" && text.startsWith(prefix);
+}
+
+function nameOf(name: string, names: unknown): string | undefined {
+  if (!name.startsWith("#")) return name;
+  const known = isRecord(names) ? names[name] : undefined;
+  return typeof known === "string" ? known : undefined;
+}
+
+function placed(value: string, values: unknown): unknown {
+  return isRecord(values) ? values[value] : undefined;
+}
+
+function firstOf(list: unknown, problemOf: (item: unknown) => string | undefined): string | undefined {
+  if (!Array.isArray(list)) return unreadable;
+  for (const item of list as readonly unknown[]) {
+    const problem = problemOf(item);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+function isRecord(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

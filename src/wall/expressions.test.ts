@@ -1,0 +1,99 @@
+import { expect, test } from "vitest";
+import { parseKeyCondition, parseUpdate } from "./expressions.ts";
+
+const set = (name: string, value?: string, isNested = false) => ({ name, kind: "set", isNested, value });
+
+test.each<[string, unknown[]]>([
+  ["SET a = :a", [set("a", ":a")]],
+  [" set\ta=:a , #b\n= :b ", [set("a", ":a"), set("#b", ":b")]],
+  ["SET a = b", [set("a")]],
+  ["SET a = a + :b, c = c-:d", [set("a"), set("c")]],
+  ["SET a = if_not_exists(a, :a), b = list_append(:b, c)", [set("a"), set("b")]],
+  ["SET a = (if_not_exists(a, :zero) + :one), b = :b", [set("a"), set("b", ":b")]],
+  ["SET a.b[0].#c = :a", [set("a", ":a", true)]],
+  ["SET a[1] = :a", [set("a", ":a", true)]],
+  [
+    "REMOVE a, b.c",
+    [
+      { name: "a", kind: "remove", isNested: false, value: undefined },
+      { name: "b", kind: "remove", isNested: true, value: undefined },
+    ],
+  ],
+  [
+    "ADD a :a DELETE b :b",
+    [
+      { name: "a", kind: "add", isNested: false, value: undefined },
+      { name: "b", kind: "delete", isNested: false, value: undefined },
+    ],
+  ],
+  [
+    "SET a = :a REMOVE b SET c = :c",
+    [set("a", ":a"), { name: "b", kind: "remove", isNested: false, value: undefined }, set("c", ":c")],
+  ],
+])("an update %j changes these attributes", (text, assignments) => {
+  expect(parseUpdate(text)).toEqual(assignments);
+});
+
+test.each([
+  "",
+  "a = :a",
+  "SET",
+  "SET a",
+  "SET a =",
+  "SET :a = :b",
+  "SET a = :a,",
+  "SET a = (:a",
+  "SET a = :a)",
+  "REMOVE a :b",
+  "ADD a",
+  "ADD a b",
+  "DELETE a :a :b",
+  "UPDATE a = :a",
+  "SET ä = :a",
+  "SET a\u00a0= :a",
+  "SET a = 'x'",
+  "SET constructor",
+  "constructor a = :a",
+  `SET ${"a".repeat(4_100)} = :a`,
+])("the update %j is not read", (text) => {
+  expect(parseUpdate(text)).toBeUndefined();
+});
+
+test.each<[string, [string, string?][]]>([
+  ["pk = :pk", [["pk", ":pk"]]],
+  [":pk=#pk", [["#pk", ":pk"]]],
+  ["((pk = :pk) and (sk >= :sk))", [["pk", ":pk"], ["sk"]]],
+  ["pk = :pk AND begins_with(sk, :sk)", [["pk", ":pk"], ["sk"]]],
+  ["sk Between :a And :b AND (pk = :pk)", [["sk"], ["pk", ":pk"]]],
+  [":a < sk AND pk = :pk", [["sk"], ["pk", ":pk"]]],
+])("the key condition %j compares these attributes", (text, conditions) => {
+  expect(parseKeyCondition(text)).toEqual(conditions.map(([name, value]) => ({ name, value })));
+});
+
+test.each([
+  "",
+  "pk",
+  "pk = ",
+  "pk = sk",
+  ":a = :b",
+  "pk <> :pk",
+  "pk = :pk OR pk = :other",
+  "NOT pk = :pk",
+  "pk = :pk AND",
+  "(pk = :pk",
+  "pk = :pk)",
+  "(pk = :pk OR sk = :sk)",
+  "pk.a = :pk",
+  "pk IN (:a, :b)",
+  "begins_with(:a, pk)",
+  "begins_with(pk, sk)",
+  "begins_with(pk, :a",
+  "begins_with(pk :a)",
+  "pk BETWEEN a AND :b",
+  "pk BETWEEN :a OR :b",
+  "pk BETWEEN :a AND b",
+  "size(pk) = :a",
+  "pk = :pk; DROP",
+])("the key condition %j is not read", (text) => {
+  expect(parseKeyCondition(text)).toBeUndefined();
+});

@@ -1,0 +1,88 @@
+import { AccessDeniedError } from "../errors/errors.ts";
+import type { Logger } from "../log/logger.ts";
+import { createCommandCheck, type Refusal, tableOf, type WalledTable } from "./check-command.ts";
+import { tenantPrefix } from "./tenant-prefix.ts";
+import { type Stack, walledStack } from "./walled-stack.ts";
+
+/** Whose commands are checked, and where a refused one is logged. */
+export interface WallCaller {
+  readonly tenantId: string | undefined;
+  readonly log: Pick<Logger, "error">;
+}
+
+/** What keeps commands from other tenants' rows. */
+export interface Wall {
+  /** The middlewares of a client for one caller: a command that reaches beyond its tenant's rows fails, and is never sent. */
+  stackFor(stack: Stack, caller: WallCaller): Stack;
+  /**
+   * Checks the items of a commit, and returns a copy of what was checked: what a handler changes later is not committed.
+   *
+   * @throws AccessDeniedError for an item beyond the tenant's rows.
+   */
+  checkItems<Items>(items: Items, caller: WallCaller): Items;
+}
+
+/** A walled table as it is declared. */
+export interface DeclaredTenantTable {
+  readonly name: string;
+  /** The physical name, or an ARN. */
+  readonly tableName: string;
+  readonly partitionKey: string;
+  readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
+}
+
+/** Creates the {@link Wall} of a server. */
+export function createWall(declared: readonly DeclaredTenantTable[]): Wall {
+  const check = createCommandCheck(byPhysicalName(declared));
+  return {
+    stackFor: (stack, caller) => {
+      const prefix = prefixOf(caller);
+      return walledStack(stack, (command, input) => {
+        const operation = String(command).replace(/Command$/, "");
+        const refusal = check(operation, input, prefix);
+        return refusal === undefined ? undefined : refuse(caller, operation, refusal);
+      });
+    },
+    checkItems: (items, caller) => {
+      // Anything else than a list of items is refused by the commit itself, with a message of its own.
+      if (!Array.isArray(items)) return items;
+      const copies = items.map(copyOfItem);
+      const refusal = check("TransactWriteItems", { TransactItems: copies }, prefixOf(caller));
+      if (refusal !== undefined) throw refuse(caller, "ctx.commit", refusal);
+      return copies as typeof items; // safe: each has the members of its original
+    },
+  };
+}
+
+/** By the names that DynamoDB knows: two declared tables may be one there, which has the indexes of both. */
+function byPhysicalName(declared: readonly DeclaredTenantTable[]): ReadonlyMap<string, WalledTable> {
+  const tables = new Map<string, WalledTable>();
+  for (const { name, tableName, partitionKey, indexes } of declared) {
+    const physical = tableOf(tableName) ?? tableName;
+    const known = tables.get(physical);
+    const partitions = new Map([...(known?.indexes ?? []), ...indexes.map((index) => [index.name, index.partitionKey] as const)]);
+    const led = [...new Set([...(known?.led ?? []), partitionKey, ...partitions.values()])];
+    tables.set(physical, { name: known?.name ?? name, partitionKey, indexes: partitions, led });
+  }
+  return tables;
+}
+
+function prefixOf({ tenantId }: WallCaller): string | undefined {
+  return tenantId ? tenantPrefix(tenantId) : undefined;
+}
+
+function refuse({ log }: WallCaller, operation: string, { table, reason }: Refusal): AccessDeniedError {
+  log.error("tenant.wall", { operation, ...(table === undefined ? {} : { table }), reason });
+  const cause = new Error(`${operation}${table === undefined ? "" : ` on the table ${table}`}: ${reason}`);
+  return new AccessDeniedError("tenant.wall", { cause });
+}
+
+/** The parts that are looked at: an item, its action, and the maps of that. The texts in them cannot change. */
+function copyOfItem(item: unknown): unknown {
+  return copyOf(item, (action) => copyOf(action, (part) => copyOf(part, (value) => value)));
+}
+
+function copyOf(value: unknown, inner: (member: unknown) => unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, inner(member)]));
+}
