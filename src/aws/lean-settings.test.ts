@@ -22,6 +22,10 @@ test("Lambda's environment says who asks, and AWS's endpoint of the region is as
   });
 });
 
+test("what Powertools leaves in the environment changes nothing: it names the SDK's caller to AWS", () => {
+  expect(leanSettings({ ...lambda, AWS_SDK_UA_APP_ID: "PT/NO-OP/2.35.0/PTEnv/NA" }, none)).toEqual(leanSettings(lambda, none));
+});
+
 test("an endpoint of the environment is asked, DynamoDB's own first", () => {
   const everything = { ...lambda, AWS_ENDPOINT_URL: "http://127.0.0.1:4566" };
   expect(leanSettings(everything, none)?.endpoint.href).toBe("http://127.0.0.1:4566/");
@@ -66,7 +70,7 @@ test("without a home of its own the user's is looked at", () => {
 
 /** Of those the SDK reads: what a read of DynamoDB with credentials of the environment goes without. */
 const harmless =
-  /^AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|(?:DEFAULT_)?REGION(?:_ENV)?|ENDPOINT_URL|LAMBDA_\w+|EXECUTION_ENV|(?:EC2_METADATA|CONTAINER)_\w+|WEB_IDENTITY_TOKEN_FILE|ROLE_\w+|LOGIN_CACHE_DIRECTORY|MAX_ATTEMPTS|RETRY_MODE|DISABLE_CLOCK_SKEW_CORRECTION|IGNORE_CONFIGURED_ENDPOINT_URLS|(?:REQUEST|RESPONSE)_CHECKSUM_\w+|SDK_JS_\w+|DEFAULTS_MODE_(?:ENV|CONFIG)|BEARER_TOKEN_|BACKUP)$/;
+  /^AWS_(?:ACCESS_KEY_ID|SECRET_ACCESS_KEY|SESSION_TOKEN|(?:DEFAULT_)?REGION(?:_ENV)?|ENDPOINT_URL|LAMBDA_\w+|EXECUTION_ENV|(?:EC2_METADATA|CONTAINER)_\w+|WEB_IDENTITY_TOKEN_FILE|ROLE_\w+|LOGIN_CACHE_DIRECTORY|MAX_ATTEMPTS|RETRY_MODE|DISABLE_CLOCK_SKEW_CORRECTION|IGNORE_CONFIGURED_ENDPOINT_URLS|(?:REQUEST|RESPONSE)_CHECKSUM_\w+|SDK_JS_\w+|SDK_UA_APP_ID|DEFAULTS_MODE_(?:ENV|CONFIG)|BEARER_TOKEN_|BACKUP)$/;
 
 test("every variable that the installed SDK reads is known here: a newer one may read more", () => {
   const folders = ["@aws-sdk", "@smithy"].flatMap((scope) => {
