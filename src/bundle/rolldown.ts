@@ -37,13 +37,15 @@ export function rolldownPlugin(): RolldownPlugin {
     outputOptions: (options) => outputDefaults(options, () => chunks),
     resolveId: {
       order: "pre",
-      handler: (path, _importer, { kind }) =>
-        isNodeModule(path)
-          ? { id: `\0keelson-${kind === "import-statement" ? "members" : "whole"}:${path}`, moduleSideEffects: false }
-          : undefined,
+      handler: (path, importer, { kind }) => {
+        if (!isNodeModule(path)) return undefined;
+        // The members are the importer's own, and go into its file: a start would make those that the SDK asks for later.
+        const id = kind === "import-statement" ? `members:${path}?${importer}` : `whole:${path}`;
+        return { id: `\0keelson-${id}`, moduleSideEffects: false };
+      },
     },
     load: (id) => {
-      const [, kind, path] = /^\0keelson-(members|whole):(.*)$/.exec(id) ?? [];
+      const [, kind, path] = /^\0keelson-(members|whole):([^?]*)/.exec(id) ?? [];
       if (path === undefined) return undefined;
       return builtinSource(path, kind === "whole" ? "whole" : "members");
     },
