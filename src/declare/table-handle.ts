@@ -1,6 +1,7 @@
 import { ambientStore } from "../context/ambient.ts";
 import { quoted } from "../errors/quoted.ts";
-import type { TableDeclaration, TableHandle } from "./table.ts";
+import type { Variables } from "../process/environment.ts";
+import { physicalTableName, type TableDeclaration, type TableHandle } from "./table.ts";
 import { type TenantTable, tenantKeys } from "./tenant-table.ts";
 
 /** What `r.table` returns. */
@@ -31,4 +32,14 @@ export function tableHandle(declared: TableDeclaration): TableHandle<string> {
     },
   };
   return Object.freeze(tenant === undefined ? handle : Object.assign(handle, tenantKeys(declared)));
+}
+
+/** Creates what knows the physical names of a server's tables, for its requests. */
+export function tableNames(prefix: string, variables: Variables): (name: string) => string {
+  const known = new Map<string, string>();
+  return (name) => {
+    const physical = known.get(name) ?? physicalTableName(name, prefix, variables);
+    known.set(name, physical);
+    return physical;
+  };
 }

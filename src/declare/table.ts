@@ -82,16 +82,6 @@ export const outboxTable: TableDeclaration = ownTable("outbox");
 /** Names that a feature cannot declare: its handlers would reach into keelson's own tables. */
 export const reservedTables: readonly string[] = Object.freeze(["config", "once", "outbox"]);
 
-/** Creates what knows the physical names of a server's tables, for its requests. */
-export function tableNames(prefix: string, variables: Variables): (name: string) => string {
-  const known = new Map<string, string>();
-  return (name) => {
-    const physical = known.get(name) ?? physicalTableName(name, prefix, variables);
-    known.set(name, physical);
-    return physical;
-  };
-}
-
 /** The physical name of a table: `KEELSON_TABLE_<NAME>`, else `<prefix>-<name>`. */
 export function physicalTableName(name: string, prefix: string, variables: Variables): string {
   return variables[tableVariable(name)] || `${prefix}-${name}`;

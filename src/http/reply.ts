@@ -10,7 +10,8 @@ export interface ReplyOptions {
   readonly cookies?: Readonly<Record<string, ReplyCookie>>;
 }
 
-const replyBrand = Symbol.for("keelson.reply");
+/** What a reply has, of this copy of the package or of another. */
+export const replyBrand = Symbol.for("keelson.reply");
 
 /** A handler's answer with its own status, headers or cookies. */
 export interface Reply<Body> extends ReplyOptions {
@@ -30,11 +31,7 @@ const known: readonly string[] = ["status", "headers", "cookies"] satisfies (key
  * return reply({ id }, { status: 201, headers: { location: `/files/${id}` } });
  */
 export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply<Body> {
-  assertReplyOptions(options, isReply(options) ? [...known, "body"] : known);
+  const isReply = (options as Partial<Reply<unknown>> | null)?.[replyBrand] === true;
+  assertReplyOptions(options, isReply ? [...known, "body"] : known);
   return Object.freeze({ ...options, body, [replyBrand]: true as const });
-}
-
-/** Whether a value is a reply, of this copy of the package or of another. */
-export function isReply(value: unknown): value is Reply<unknown> {
-  return typeof value === "object" && value !== null && (value as Partial<Reply<unknown>>)[replyBrand] === true;
 }

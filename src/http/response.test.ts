@@ -2,9 +2,9 @@ import { Readable } from "node:stream";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseCookies, serializeCookie } from "./cookies.ts";
-import { isReply, reply } from "./reply.ts";
+import { reply } from "./reply.ts";
 import { requestView } from "./request-view.ts";
-import { toResponse } from "./response.ts";
+import { isReply, toResponse } from "./response.ts";
 
 const query = { kind: "query", head: false, development: false } as const;
 const write = { ...query, kind: "write" } as const;

@@ -1,6 +1,5 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
-import { isReply } from "../http/reply.ts";
-import { isWebResponse } from "../http/response.ts";
+import { isReply, isWebResponse } from "../http/response.ts";
 import { ReadResponse, readResponse, UnreadableResponse } from "../http/web-response.ts";
 import type { Environment } from "../process/environment.ts";
 
