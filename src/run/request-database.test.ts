@@ -29,6 +29,19 @@ test("a request's database is a document client; without a signal its calls are 
   expect(send).toHaveBeenCalledExactlyOnceWith(command);
 });
 
+test("making one asks nothing of the client, which may be a proxy that is slow to ask", () => {
+  const asked: unknown[] = [];
+  const client = new Proxy(fakeClient().client, {
+    set: (target, name, value, receiver) => {
+      asked.push(name);
+      return Reflect.set(target, name, value, receiver);
+    },
+  });
+  requestDatabases(client)(requestWith(undefined));
+
+  expect(asked).toEqual([]);
+});
+
 test("each call carries the request's signal, together with one of its own", async () => {
   const { client, send } = fakeClient();
   const request = new AbortController();

@@ -25,6 +25,9 @@ interface RequestDatabase {
 export function requestDatabases(client: Database, wall?: Wall): (request: DatabaseRequest) => Database {
   const common = Object.create(client, {
     send: { value: send },
+    // Found here, a request's own are set without asking the client, which may be a proxy.
+    [ownRequest]: { value: undefined, writable: true },
+    [ownStack]: { value: undefined, writable: true },
     [configSession]: { value: openSession },
     [operatorSession]: { value: openSession },
     ...(wall === undefined ? {} : { middlewareStack: { get: walled(wall) } }),
