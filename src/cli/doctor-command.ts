@@ -2,8 +2,9 @@ import { parseArgs } from "node:util";
 import type { CommandContext } from "./command-context.ts";
 import type { Finding } from "./doctor/diagnose.ts";
 import type { Status } from "./doctor/outcome.ts";
-import { loadServer, UsageError } from "./load-server.ts";
+import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
+import { runCommand, UsageError } from "./run-command.ts";
 
 /** What `keelson doctor --help` prints. */
 export const doctorUsage = `Usage: keelson doctor <module> [options]
@@ -22,51 +23,25 @@ Region, credentials, endpoints and names come from the environment: run it with 
 Exit codes: 0 nothing failed, 1 a check failed, 2 wrong usage.`;
 
 /** Runs `keelson doctor` and returns its exit code: 0, 1 where something is wrong, 2 where it was used wrongly. */
-export async function runDoctorCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  try {
-    const call = parseCall(args);
-    if (call === undefined) {
-      context.print(doctorUsage);
-      return 0;
-    }
-    const server = await loadServer(call.module);
-    // Loaded here: what is used wrongly needs nothing of AWS.
-    const { diagnose } = await import("./doctor/diagnose.ts");
-    const findings = await diagnose(server, { env: context.env, clock: context.clock, timeoutMs: call.timeoutMs });
-    const lines = call.isJson ? [asJson(findings)] : asLines(findings);
-    for (const line of lines) context.print(line);
-    return findings.some(({ status }) => status === "fail") ? 1 : 0;
-  } catch (error) {
-    const { message } = error as Error; // safe: what a module has thrown is wrapped in one
-    const isUsage = error instanceof UsageError;
-    context.complain(isUsage ? `keelson: ${message}\n\n${doctorUsage}` : `keelson: ${message}`);
-    return isUsage ? 2 : 1;
-  }
+export function runDoctorCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  return runCommand({ usage: doctorUsage, parse, run: (values, module) => examine(values, module, context) }, args, context);
 }
 
-interface DoctorCall {
-  readonly module: string;
-  readonly timeoutMs: number;
-  readonly isJson: boolean;
-}
-
-function parseCall(args: readonly string[]): DoctorCall | undefined {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(args);
-  } catch (error) {
-    throw new UsageError((error as Error).message); // safe: parseArgs throws errors only
-  }
-  const { values, positionals } = parsed;
-  if (values.help) return undefined;
-  const [module, ...more] = positionals;
+async function examine(
+  { "timeout-seconds": seconds, json }: ReturnType<typeof parse>["values"],
+  module: string | undefined,
+  { print, env, clock }: CommandContext,
+): Promise<number> {
   if (module === undefined) throw new UsageError("no module is given; use keelson doctor <module>");
-  if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  const seconds = values["timeout-seconds"];
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
     throw new UsageError(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);
   }
-  return { module, timeoutMs: Number(seconds) * 1_000, isJson: values.json };
+  const server = await loadServer(module);
+  // Loaded here: what is used wrongly needs nothing of AWS.
+  const { diagnose } = await import("./doctor/diagnose.ts");
+  const findings = await diagnose(server, { env, clock, timeoutMs: Number(seconds) * 1_000 });
+  for (const line of json ? [asJson(findings)] : asLines(findings)) print(line);
+  return findings.some(({ status }) => status === "fail") ? 1 : 0;
 }
 
 function parse(args: readonly string[]) {

@@ -6,8 +6,9 @@ import { sizeReport } from "../infra/limits.ts";
 import { dataTemplate } from "../infra/server-template.ts";
 import { type Template, templateText } from "../infra/template.ts";
 import type { CommandContext } from "./command-context.ts";
-import { loadServer, UsageError } from "./load-server.ts";
+import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
+import { runCommand, UsageError } from "./run-command.ts";
 
 /** What `keelson infra --help` prints. */
 export const infraUsage = `Usage: keelson infra <module> [options]
@@ -35,22 +36,14 @@ interface InfraCall {
 }
 
 /** Runs `keelson infra` and returns its exit code: 0, 1 where it failed or a change is dangerous, 2 where it was used wrongly. */
-export async function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  try {
-    const call = parseCall(args);
-    if (call === undefined) {
-      context.print(infraUsage);
-      return 0;
-    }
+export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
+    const call = callOf(values, module);
     const before = call.diff === undefined ? undefined : await readTemplate(call.diff);
     const template = dataTemplate(await loadServer(call.module), call);
     return before === undefined ? await write(template, call, context) : compare(before, template, context);
-  } catch (error) {
-    const { message } = error as Error; // safe: what a module has thrown is wrapped in one
-    const isUsage = error instanceof UsageError;
-    context.complain(isUsage ? `keelson: ${message}\n\n${infraUsage}` : `keelson: ${message}`);
-    return isUsage ? 2 : 1;
-  }
+  };
+  return runCommand({ usage: infraUsage, parse, run }, args, context);
 }
 
 async function write(template: Template, { part, stage, out }: InfraCall, { print, complain }: CommandContext): Promise<number> {
@@ -108,19 +101,8 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function parseCall(args: readonly string[]): InfraCall | undefined {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(args);
-  } catch (error) {
-    throw new UsageError((error as Error).message); // safe: parseArgs throws errors only
-  }
-  const { values, positionals } = parsed;
-  if (values.help) return undefined;
-  const [module, ...more] = positionals;
+function callOf({ stage, part, out, diff }: ReturnType<typeof parse>["values"], module: string | undefined): InfraCall {
   if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
-  if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  const { stage, part, out, diff } = values;
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
     throw new UsageError(`--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`);
   }

@@ -2,9 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type ServerInternals, serverInternals } from "../server/server.ts";
-
-/** The command was used wrongly. */
-export class UsageError extends Error {}
+import { UsageError } from "./run-command.ts";
 
 /**
  * The server that a module exports: as `server`, as its default, or under any name.

@@ -5,6 +5,7 @@ import { type AsideStore, dynamoAsideStore } from "../aws/aside-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import { outboxTable, physicalTableName } from "../declare/table.ts";
 import type { CommandContext } from "./command-context.ts";
+import { runCommand, UsageError } from "./run-command.ts";
 
 /** What `keelson outbox --help` prints. */
 export const outboxUsage = `Usage: keelson outbox <action> [options]
@@ -22,9 +23,6 @@ Options:
   --help                      print this text
 
 Region, credentials, endpoints and KEELSON_TABLE_OUTBOX come from the environment.`;
-
-/** The command was used wrongly. */
-class UsageError extends Error {}
 
 interface OutboxCall {
   readonly action: OutboxAction;
@@ -50,29 +48,22 @@ const actions: ReadonlyMap<string, OutboxAction> = new Map(
 );
 
 /** Runs `keelson outbox` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
-export async function runOutboxCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const { env, print, complain } = context;
+export function runOutboxCommand(args: readonly string[], context: CommandContext): Promise<number> {
+  const run = (values: ReturnType<typeof parse>["values"], name: string | undefined) => act(callOf(values, name), context);
+  return runCommand({ usage: outboxUsage, parse, run }, args, context);
+}
+
+async function act(call: OutboxCall, { env, print, complain }: CommandContext): Promise<number> {
+  const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
   try {
-    const call = parseCall(args);
-    if (call === undefined) {
-      print(outboxUsage);
-      return 0;
-    }
-    const database = await openDatabase({ endpoint: endpointOf(env, "DYNAMODB"), ...accountOf(env) });
-    try {
-      const tableName = physicalTableName(outboxTable.name, call.prefix, env);
-      const count = await actOn(dynamoAsideStore(database, tableName), call, print);
-      if (count === 0 && call.event !== undefined)
-        throw new Error(`no event ${JSON.stringify(call.event)} is set aside in ${tableName}`);
-      if (count === 0) complain(`keelson: no event is set aside in ${tableName}`);
-      return 0;
-    } finally {
-      database.destroy();
-    }
-  } catch (error) {
-    const { message } = error as Error; // safe: nothing here throws anything else
-    complain(`keelson: ${message}${error instanceof UsageError ? `\n\n${outboxUsage}` : ""}`);
-    return error instanceof UsageError ? 2 : 1;
+    const tableName = physicalTableName(outboxTable.name, call.prefix, env);
+    const count = await actOn(dynamoAsideStore(database, tableName), call, print);
+    if (count === 0 && call.event !== undefined)
+      throw new Error(`no event ${JSON.stringify(call.event)} is set aside in ${tableName}`);
+    if (count === 0) complain(`keelson: no event is set aside in ${tableName}`);
+    return 0;
+  } finally {
+    database.destroy();
   }
 }
 
@@ -96,22 +87,12 @@ function shown(item: AsideItem): string {
   return `${JSON.stringify(item["type"] ?? "unknown")} ${JSON.stringify(eventOf(item))}`;
 }
 
-function parseCall(args: readonly string[]): OutboxCall | undefined {
-  let parsed: ReturnType<typeof parse>;
-  try {
-    parsed = parse(args);
-  } catch (error) {
-    throw new UsageError((error as Error).message); // safe: parseArgs throws nothing else
-  }
-  const { values, positionals } = parsed;
-  if (values.help) return undefined;
-  const [name, ...more] = positionals;
+function callOf({ event, prefix }: ReturnType<typeof parse>["values"], name: string | undefined): OutboxCall {
   if (name === undefined) throw new UsageError("no action is given");
   const action = actions.get(name);
   if (action === undefined) throw new UsageError(`there is no action ${JSON.stringify(name)}`);
-  if (more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-  if (name === "remove" && !values.event) throw new UsageError("--event is missing; use --event <id>");
-  return { action, event: values.event || undefined, prefix: values.prefix };
+  if (name === "remove" && !event) throw new UsageError("--event is missing; use --event <id>");
+  return { action, event: event || undefined, prefix };
 }
 
 function parse(args: readonly string[]) {

@@ -1,0 +1,43 @@
+import type { CommandContext } from "./command-context.ts";
+
+/** The command was used wrongly. */
+export class UsageError extends Error {}
+
+/** A command with options and at most one argument. */
+export interface Command<Values> {
+  /** What `--help` prints, and wrong usage after its reason. */
+  readonly usage: string;
+  /** What `parseArgs` reads; it throws for options that there are not. */
+  readonly parse: (args: readonly string[]) => { readonly values: Values; readonly positionals: readonly string[] };
+  /** @returns the exit code: 0, or 1 where it did its work and found something wrong. */
+  readonly run: (values: Values, argument: string | undefined) => Promise<number>;
+}
+
+/** Runs a command and returns its exit code: its own, 1 where it failed, 2 where it was used wrongly. */
+export async function runCommand<Values extends { readonly help: boolean }>(
+  { usage, parse, run }: Command<Values>,
+  args: readonly string[],
+  { print, complain }: CommandContext,
+): Promise<number> {
+  try {
+    const { values, positionals } = parsed(parse, args);
+    const [argument, ...more] = positionals;
+    if (!values.help && more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
+    if (!values.help) return await run(values, argument);
+    print(usage);
+    return 0;
+  } catch (error) {
+    const { message } = error as Error; // safe: what a module has thrown is wrapped in one
+    const isUsage = error instanceof UsageError;
+    complain(isUsage ? `keelson: ${message}\n\n${usage}` : `keelson: ${message}`);
+    return isUsage ? 2 : 1;
+  }
+}
+
+function parsed<Result>(parse: (args: readonly string[]) => Result, args: readonly string[]): Result {
+  try {
+    return parse(args);
+  } catch (error) {
+    throw new UsageError((error as Error).message); // safe: parseArgs throws errors only
+  }
+}
