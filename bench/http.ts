@@ -25,18 +25,18 @@ export async function httpResults(env: Readonly<Record<string, string>>): Promis
 }
 
 async function contest(id: string, kind: string, goal: string, env: Readonly<Record<string, string>>): Promise<Result> {
-  const taken: { ours: number[]; peer: number[]; fastify: number[] } = { ours: [], peer: [], fastify: [] };
+  const taken: { readonly ours: number; readonly peer: number; readonly fastify: number; readonly ratio: number }[] = [];
   for (let run = 0; run < runs; run++) {
     const [ours = 0, peer = 0, fastify = 0] = await runOf(kind, env);
-    taken.ours.push(ours);
-    taken.peer.push(peer);
-    taken.fastify.push(fastify);
+    taken.push({ ours, peer, fastify, ratio: ours / peer });
   }
-  const [ours, peer, fastify] = [median(taken.ours), median(taken.peer), median(taken.fastify)];
-  console.log(`${id}: Fastify ${rounded(fastify, 2)} us, ${rounded(fastify / peer, 3)} of node:http`);
-  const ratios = taken.ours.map((time, run) => time / (taken.peer[run] ?? Number.NaN));
-  const facts = result({ id, goal, ours: rounded(ours, 2), peer: rounded(peer, 2), unit: "us", spread: spreadOf(ratios) });
-  return { ...facts, ratio: rounded(median(ratios), 3) };
+  const fastify = median(taken.map((run) => run.fastify / run.peer));
+  console.log(`${id}: Fastify ${rounded(fastify, 3)} of node:http`);
+  const ratios = taken.map(({ ratio }) => ratio);
+  const middle = median(ratios);
+  // The times of the run whose ratio counts: medians of their own would have another.
+  const { ours = Number.NaN, peer = Number.NaN } = taken.find(({ ratio }) => ratio === middle) ?? {};
+  return result({ id, goal, ours: rounded(ours, 2), peer: rounded(peer, 2), unit: "us", spread: spreadOf(ratios) });
 }
 
 /** The medians of a run of keelson, `node:http` and Fastify, in microseconds of CPU time a request. */
