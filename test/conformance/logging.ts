@@ -126,18 +126,20 @@ export const loggingRows: readonly Row[] = [
     section: "8",
     sentence: "… format by `LOG_FORMAT` (value `pretty` for human-readable, otherwise JSON) | logging",
     prove: async ({ app, probe, route }) => {
-      const printed = (LOG_FORMAT: string | undefined) =>
-        withLambda(buildServer({ features: [probe] }), { ...unset, ...app.env, LOG_FORMAT }, async ({ invoke, lines }) => {
+      const printed = (LOG_FORMAT: string | undefined) => {
+        const id = `r-as-${LOG_FORMAT === "" ? "nothing" : LOG_FORMAT}`;
+        return withLambda(buildServer({ features: [probe] }), { ...unset, ...app.env, LOG_FORMAT }, async ({ invoke, lines }) => {
           await invoke({
             path: route((ctx) => void ctx.log.info("file.read", { name: "a" })),
-            headers: { "x-request-id": "r-pretty" },
+            headers: { "x-request-id": id },
           });
-          // Without what an earlier server still says in the background.
-          return lines.filter((line) => line.includes("file.read"));
+          // Without what earlier servers still say in the background.
+          return lines.filter((line) => line.includes("file.read") && line.includes(id));
         });
+      };
       const [pretty] = await printed("pretty");
       expect(() => JSON.parse(pretty ?? "")).toThrow();
-      for (const part of ["file.read", "name", "r-pretty"]) expect(pretty).toContain(part);
+      for (const part of ["file.read", "name", "r-as-pretty"]) expect(pretty).toContain(part);
       for (const other of [undefined, "json", "", "text"]) {
         const lines = await printed(other);
         expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: "info", msg: "file.read", name: "a" }]);
