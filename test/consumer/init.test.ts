@@ -16,7 +16,7 @@ beforeAll(async () => {
   expect(made.map(({ code, stderr }) => ({ code, stderr }))).toEqual(made.map(() => ({ code: 0, stderr: "" })));
   project = projectIn(join(unpacked.directory, "my-app"));
   // This version is on no registry.
-  const args = ["install", `keelson@file:${tarball}`, "--prefer-offline", "--no-audit", "--no-fund"];
+  const args = ["install", `keelson@file:${tarball}`, "--no-audit", "--no-fund"];
   const { code, stdout, stderr } = await project.run("npm", args, { timeoutMs: 540_000 });
   if (code !== 0) throw new Error(`npm install ended with ${code}:\n${stdout}\n${stderr}`);
 });

@@ -60,7 +60,6 @@ test("an application with the newest version of everything that keelson depends 
     name: "newest",
     dependencies: { ...own, ...Object.fromEntries([...peers, ...powertools.map((name) => [name, version])]) },
     files,
-    installArguments: ["--prefer-online"],
   });
   const { code, stdout } = await project.run("node", ["features.mjs"]);
 

@@ -5,7 +5,8 @@ export const shell = process.platform === "win32";
 
 /**
  * The environment of a process in a project: this Node, and nothing else that this repository has. What npm told the tests
- * about themselves is not passed on, or npm would take the repository for the project.
+ * about themselves is not passed on, or npm would take the repository for the project. npm asks what the newest versions
+ * are: a list from its cache may be older than the package that asks for one that it lacks.
  */
 export function consumerEnvironment(more: Readonly<Record<string, string | undefined>> = {}): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(
@@ -16,7 +17,7 @@ export function consumerEnvironment(more: Readonly<Record<string, string | undef
   return {
     ...Object.fromEntries(kept),
     PATH: [dirname(process.execPath), ...path].join(delimiter),
-    npm_config_prefer_offline: "true",
+    npm_config_prefer_online: "true",
     npm_config_audit: "false",
     npm_config_fund: "false",
     npm_config_update_notifier: "false",

@@ -79,7 +79,7 @@ export async function createProject(options: ProjectOptions): Promise<Project> {
   };
   for (const [path, text] of Object.entries(options.files)) project.write(path, text);
   project.write("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
-  const install = ["install", "--prefer-offline", "--no-audit", "--no-fund", ...(options.installArguments ?? [])];
+  const install = ["install", "--no-audit", "--no-fund", ...(options.installArguments ?? [])];
   const { code, stdout, stderr } = await project.run("npm", install, { timeoutMs: 540_000 });
   if (code !== 0) throw new Error(`npm install of ${options.name} ended with ${code}:\n${stdout}\n${stderr}`);
   return project;

@@ -15,6 +15,6 @@ export async function newestOfAll(names: readonly string[]): Promise<string> {
 /** The released versions of a package, in their order. */
 async function versionsOf(name: string): Promise<string[]> {
   const options = { cwd: tmpdir(), env: consumerEnvironment(), shell };
-  const { stdout } = await promisify(execFile)("npm", ["view", name, "versions", "--json", "--prefer-online"], options);
+  const { stdout } = await promisify(execFile)("npm", ["view", name, "versions", "--json"], options);
   return [JSON.parse(stdout) as string | string[]].flat().filter((version) => /^\d+\.\d+\.\d+$/.test(version)); // npm's own form
 }
