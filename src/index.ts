@@ -36,6 +36,7 @@ export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare
 export type { ServerOptions } from "./declare/options.ts";
 export type { DeliveryAccessor, PipelineContext } from "./declare/pipeline-context.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
+export type { ScheduleOptions } from "./declare/schedule.ts";
 export type { IndexOptions, TableHandle, TableOptions } from "./declare/table.ts";
 export type { TenantOf, TenantTable } from "./declare/tenant-table.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";

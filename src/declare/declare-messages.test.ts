@@ -257,7 +257,7 @@ const once = { rule: "", message: "", fix: "rename one of the two, or declare it
 const twice = (what: string) => ({ ...once, rule: `duplicate-${what}`, message: `this ${what} is declared twice` });
 const taken = {
   rule: "duplicate-name",
-  message: "a handler, consumer or job of this name is declared as well",
+  message: "a handler, consumer, job or schedule of this name is declared as well",
   fix: "rename one of them",
 };
 

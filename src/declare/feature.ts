@@ -18,6 +18,7 @@ import type {
   JobOptions,
 } from "./message-handlers.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
+import { type ScheduleDeclaration, type ScheduleOptions, schedule } from "./schedule.ts";
 import type { TableDeclaration, TableOptions } from "./table.ts";
 import { type DeclaredTable, tableHandle } from "./table-handle.ts";
 
@@ -31,6 +32,7 @@ export interface FeatureDeclarations {
   readonly consumers: readonly ConsumerDeclaration[];
   readonly jobs: readonly JobDeclaration[];
   readonly channels: readonly ChannelDeclaration[];
+  readonly schedules: readonly ScheduleDeclaration[];
   /** What is wrong with the declarations: `buildServer` reports them all at once. */
   readonly problems: readonly BootProblem[];
 }
@@ -95,6 +97,8 @@ export interface FeatureBuilder<Name extends string = string> {
     name: Operation,
     options: JobOptions<Input, `${Name}.${Operation}`>,
   ): void;
+  /** Declares what runs at certain times, called `<entity>.<operation>`. Nothing runs it yet: it is only declared. */
+  schedule(name: string, options: ScheduleOptions): void;
   /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
     name: Channel,
@@ -139,6 +143,7 @@ export function defineFeature<const Members extends object = object, const Name 
   const consumers: ConsumerDeclaration[] = [];
   const jobs: JobDeclaration[] = [];
   const channels: ChannelDeclaration[] = [];
+  const schedules: ScheduleDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
 
@@ -167,6 +172,9 @@ export function defineFeature<const Members extends object = object, const Name 
     event: (type, schema) => void events.push(event(name, type, schema, report)),
     on: (type, consumerName, run) => void consumers.push(consumer(name, type, consumerName, run, report)),
     job: (jobName, options) => void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
+    schedule: (scheduleName, options) => {
+      schedules.push(schedule(name, scheduleName, options as unknown as RawOptions, report));
+    },
     channel: (channelName, options) => {
       channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },
@@ -202,6 +210,7 @@ export function defineFeature<const Members extends object = object, const Name 
     consumers,
     jobs,
     channels,
+    schedules,
     problems,
   };
   // Safe: the literal has exactly the members of `Feature<Members, Name>`.

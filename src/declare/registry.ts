@@ -3,6 +3,7 @@ import type { BootProblem } from "../errors/boot.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
+import type { ScheduleDeclaration } from "./schedule.ts";
 import { configTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
 
 /** Everything that a set of features declares, by name. */
@@ -22,6 +23,8 @@ export interface Registry {
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
   /** By name, without the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
+  /** By full name: `files.report.nightly`. */
+  readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
   /** What is wrong with the declarations themselves, including duplicate names. */
   readonly problems: readonly BootProblem[];
 }
@@ -118,15 +121,21 @@ export function createRegistry(features: readonly Feature[]): Registry {
       (feature) => feature.channels,
       (channel) => channel.name,
     ),
+    schedules: byName(
+      "schedule",
+      (feature) => feature.schedules,
+      (schedule) => schedule.name,
+    ),
     problems,
   });
 }
 
-/** What is wrong between declarations of messages: consumers of what nobody declares, and names that are taken by others. */
-export function messageProblems({ events, consumers, handlers, jobs }: Registry): BootProblem[] {
+/** What is wrong between declarations: consumers of what nobody declares, and names that are taken by others. */
+export function messageProblems({ events, consumers, handlers, jobs, schedules }: Registry): BootProblem[] {
   const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
-  const taken = [...consumers.values(), ...jobs.values()].filter(
-    ({ name }) => handlers.has(name) || (consumers.has(name) && jobs.has(name)),
+  const runs = [handlers, consumers, jobs, schedules];
+  const taken = [...consumers.values(), ...jobs.values(), ...schedules.values()].filter(
+    ({ name }) => runs.filter((declared) => declared.has(name)).length > 1,
   );
   return [
     ...undeclared.map(({ feature, name, type }) => ({
@@ -140,7 +149,7 @@ export function messageProblems({ events, consumers, handlers, jobs }: Registry)
       feature,
       key: name,
       rule: "duplicate-name",
-      message: "a handler, consumer or job of this name is declared as well",
+      message: "a handler, consumer, job or schedule of this name is declared as well",
       fix: "rename one of them",
     })),
   ];

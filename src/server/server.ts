@@ -6,6 +6,7 @@ import type { Feature } from "../declare/feature.ts";
 import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
 import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
+import { timeZoneProblems } from "../declare/schedule.ts";
 import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-conflicts.ts";
@@ -78,6 +79,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ...optionProblems(options),
     ...registry.problems,
     ...messageProblems(registry),
+    ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined ? timeZoneProblems(registry.schedules.values()) : []),
     ...secretProblems(registry, options),
     // Elsewhere a ring is made from the development secret.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),

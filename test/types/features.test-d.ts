@@ -126,6 +126,18 @@ describe("tables", () => {
   });
 });
 
+test("a schedule has an expression and a handler, and no other options", () => {
+  r.schedule("report.nightly", {
+    cron: "0 3 * * *",
+    timeZone: "Europe/Berlin",
+    handler: async (scheduled) => void expectTypeOf(scheduled).toEqualTypeOf<PipelineContext>(),
+  });
+  // @ts-expect-error no handler
+  r.schedule("report.nightly", { cron: "0 3 * * *" });
+  // @ts-expect-error no such option
+  r.schedule("report.nightly", { cron: "0 3 * * *", handler: async () => undefined, every: 5 });
+});
+
 describe("handles", () => {
   const config = r.config({
     keys: {
