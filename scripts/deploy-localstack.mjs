@@ -50,7 +50,13 @@ export async function deployToLocalStack(endpoint, say, packaged = packagedTempl
     credentials: { accessKeyId: "test", secretAccessKey: "test" },
   });
   try {
-    const isNew = await create(client, sdk, { StackName: stackName, TemplateBody: JSON.stringify(template) });
+    const isNew = await create(client, sdk, {
+      StackName: stackName,
+      TemplateBody: JSON.stringify(template),
+      Parameters: Object.entries({ NamePrefix: stackName, DeletionProtection: "false" }).map(
+        ([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue }),
+      ),
+    });
     if (!isNew) say(`the stack ${stackName} is there already, and left as it is`);
     const resources = await whenMade(client, sdk, stackName);
     if (isNew)

@@ -1,5 +1,6 @@
-// Installs below .keelson what `npm run test:localstack` and `npm run test:deploy` would install themselves, for `.ci/run`,
+// Installs what `npm run test:localstack` and `npm run test:deploy` would install themselves, for `.ci/run`,
 // which does it while other tests run.
+import { installPackage } from "./install.mjs";
 import { prepareLocalStack } from "./localstack/run.mjs";
 import { installMiniStack, installRuntime } from "./package-emulator.mjs";
 
@@ -13,6 +14,7 @@ try {
   await prepareLocalStack(say, interruption.signal);
   installMiniStack(say);
   installRuntime(say);
+  installPackage("test/deploy/cdk", say);
 } catch (error) {
   console.error(`emulators: ${error.message}`);
   process.exitCode = 1;

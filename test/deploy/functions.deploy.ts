@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
 import { type EmulatedFunction, startFunction } from "./emulated-function.ts";
 import { type Ask, triggers } from "./http-events.ts";
-import { packaged, type Resource, root } from "./package.ts";
+import { nameOf, packaged, type Resource, root } from "./package.ts";
 import { type RecordedCalls, recordCalls } from "./recorded-calls.ts";
 
 const run = promisify(execFile);
@@ -293,7 +293,7 @@ function grantsOf(all: Readonly<Record<string, Resource>>, role: string): string
   return policies
     .flatMap(({ PolicyDocument }) => PolicyDocument.Statement)
     .flatMap(({ Action, Resource }) =>
-      [Action].flat().flatMap((action) => [Resource].flat().map((resource) => `${action} ${nameOf(all, resource)}`)),
+      [Action].flat().flatMap((action) => [Resource].flat().map((resource) => `${action} ${calledName(all, resource)}`)),
     );
 }
 
@@ -301,18 +301,22 @@ interface Policy {
   readonly PolicyDocument: { readonly Statement: readonly { readonly Action: string | string[]; readonly Resource: unknown }[] };
 }
 
+const kinds = new Map([
+  ["AWS::DynamoDB::Table", "table"],
+  ["AWS::SQS::Queue", "queue"],
+  ["AWS::Events::EventBus", "event-bus"],
+]);
+
 /** A resource as calls name it. */
-function nameOf(all: Readonly<Record<string, Resource>>, resource: unknown): string {
+function calledName(all: Readonly<Record<string, Resource>>, resource: unknown): string {
   const { "Fn::GetAtt": [logical = ""] = [], "Fn::Sub": text = "" } = resource as {
     readonly "Fn::GetAtt"?: readonly string[];
     readonly "Fn::Sub"?: string;
   }; // safe: infra/ has no other functions in statements
   if (text !== "") return text.replace(/^.*:parameter/, "parameter");
-  const { Type, Properties = {} } = all[logical] ?? {};
-  if (Type === "AWS::DynamoDB::Table") return `table/${String(Properties["TableName"])}`;
-  if (Type === "AWS::SQS::Queue") return `queue/${String(Properties["QueueName"])}`;
-  if (Type === "AWS::Events::EventBus") return `event-bus/${String(Properties["Name"])}`;
-  return logical;
+  const found = all[logical];
+  const kind = kinds.get(String(found?.Type));
+  return found === undefined || kind === undefined ? logical : `${kind}/${nameOf(found, prefix)}`;
 }
 
 interface Answer {

@@ -1,10 +1,11 @@
 // For all files of tests: a LocalStack, given or started here; in it the packaged stack of a stage of its own; the archive,
-// unpacked; Lambda's emulator and runtime; MiniStack.
+// unpacked; Lambda's emulator and runtime; MiniStack; the AWS CDK.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { deployToLocalStack, packagedTemplate } from "../../scripts/deploy-localstack.mjs";
+import { installPackage } from "../../scripts/install.mjs";
 import { getLocalStack } from "../../scripts/localstack/run.mjs";
 import { installMiniStack, installRuntime } from "../../scripts/package-emulator.mjs";
 
@@ -23,6 +24,7 @@ export async function setup(project) {
 }
 
 async function prepare(project) {
+  installPackage("test/deploy/cdk", say);
   const programs = { ...installRuntime(say), miniStack: installMiniStack(say) };
   const interruption = new AbortController();
   localStack = await getLocalStack({ signal: interruption.signal }, say);

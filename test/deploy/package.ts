@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { namePrefix } from "../../src/infra/parameters.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -66,6 +67,13 @@ export async function packaged(...args: readonly string[]): Promise<Package> {
 /** The resources of a type, by their logical names. */
 export function ofType({ resources }: Package, type: string): [name: string, resource: Resource][] {
   return Object.entries(resources).filter(([, resource]) => resource.Type === type);
+}
+
+/** The name of a table, a queue or a bus. Those of `keelson infra` begin with a parameter. */
+export function nameOf({ Properties }: Resource, prefix: string): string {
+  const name = Properties["TableName"] ?? Properties["QueueName"] ?? Properties["Name"];
+  const { "Fn::Sub": text = "" } = name as { readonly "Fn::Sub"?: string }; // safe: they all are, and the rest fails the test
+  return text.replace(namePrefix, prefix);
 }
 
 /** An environment without credentials, endpoint or region: packaging needs none. */

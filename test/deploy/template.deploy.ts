@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import * as functions from "../../examples/files/lambda.ts";
 import { server } from "../../examples/files/server.ts";
+import { namePrefix } from "../../src/infra/parameters.ts";
 import { ofType, type Package, packaged, type Resource, root } from "./package.ts";
 
 interface Statement {
@@ -151,15 +152,14 @@ describe.each([
     expect(made.archive).not.toMatch(/\.map|\.env|\.keelson|development-secret|node_modules/);
   });
 
-  test("the tables of a stage in production are kept, the others go with the stack", () => {
-    const isKept = args.includes("prod");
+  test("tables are those of `keelson infra`, which stay when the stack goes", () => {
     for (const name of ["ConfigTable", "OutboxTable", "FilesTable"]) {
       expect(made.resources[name]).toMatchObject({
-        DeletionPolicy: isKept ? "Retain" : "Delete",
+        DeletionPolicy: "Retain",
         Properties: {
-          DeletionProtectionEnabled: isKept,
+          DeletionProtectionEnabled: { Ref: "DeletionProtection" },
           PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: true },
-          TableName: expect.stringMatching(isKept ? /^keelson-files-prod-/ : /^keelson-files-dev-/),
+          TableName: { "Fn::Sub": expect.stringContaining(namePrefix) },
         },
       });
     }
