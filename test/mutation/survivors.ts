@@ -47,18 +47,6 @@ export const survivors: readonly Survivor[] = [
     why: "for rows a key is a user's where it is neither the system's nor a tenant's",
   },
   {
-    file: "settlement.ts",
-    line: "if (known !== undefined) return known;",
-    changes: ["known !== undefined -> false"],
-    why: "a shortcut: looked for again, the row is the same",
-  },
-  {
-    file: "settlement.ts",
-    line: "found.set(facts, settlement);",
-    changes: ["found.set(facts, settlement); -> ;"],
-    why: "a shortcut: looked for again, the row is the same",
-  },
-  {
     file: "lifecycle.ts",
     line: "if (deadlines === undefined || hasEnded) return undefined;",
     changes: ["deadlines === undefined -> false"],
