@@ -12,6 +12,7 @@ import {
   PipelineError,
   reply,
   resolveConfigOrParam,
+  type TenantTable,
   ValidationError,
 } from "keelson";
 import * as z from "zod";
@@ -21,7 +22,7 @@ import { presignDownload } from "./storage.ts";
 const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().positive() });
 const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
 const fileId = z.object({ id: z.string().max(100) });
-const row = file.extend({ pk: z.string(), sk: z.string(), createdAt: z.string(), scannedAt: z.string().optional() });
+const row = file.extend({ createdAt: z.string(), scannedAt: z.string().optional() });
 type Row = z.infer<typeof row>;
 const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
 const scan = z.object({ id: z.string() });
@@ -45,7 +46,9 @@ export interface FilesOptions {
 export const createFilesFeature = ({ accept }: FilesOptions) =>
   defineFeature("files", (r) => {
     const config = declareConfig(r);
-    const table = r.table("files", { partitionKey: "pk", sortKey: "sk" });
+    // Rows begin with their tenant, and handlers reach those of their own.
+    const table = r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
+    const keyOf = (ctx: PipelineContext, id: string) => table.key(ctx, "files", id);
     r.event("file.created", fileCreated);
 
     r.write("file.create", {
@@ -61,10 +64,10 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
           throw new ValidationError([{ field: "name", error: `must end in ${accept.join(" or ")}` }]);
         }
         const id = randomUUID();
-        const item: Row = { ...keyOf(ctx.user.tenantId, id), id, name, sizeMb, createdAt: new Date().toISOString() };
-        const answer = reply(toFile(item), { status: 201, headers: { location: `/files/${id}` } });
+        const created: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
+        const answer = reply(toFile(created), { status: 201, headers: { location: `/files/${id}` } });
         await ctx.publish("file.created", { id, sizeMb });
-        return ctx.commit([{ Put: { TableName: table.name, Item: item } }], answer);
+        return ctx.commit([{ Put: { TableName: table.name, Item: { ...(await keyOf(ctx, id)), ...created } } }], answer);
       },
     });
 
@@ -74,7 +77,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       input: z.object({ order: z.string().optional() }),
       output: z.object({ items: z.array(file) }),
       handler: async (ctx, { order }) => {
-        const rows = await rowsOf(ctx, table.name);
+        const rows = await rowsOf(ctx, table);
         const chosen = await resolveConfigOrParam(ctx, config.listOrder, order);
         rows.sort((a, b) => (chosen === "name" ? a.name.localeCompare(b.name) : b.createdAt.localeCompare(a.createdAt)));
         return { items: rows.map(toFile) };
@@ -86,7 +89,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       access: access.tenant,
       output: z.object({ storageQuotaMb: z.number(), usedMb: z.number() }),
       handler: async (ctx) => {
-        const rows = await rowsOf(ctx, table.name);
+        const rows = await rowsOf(ctx, table);
         return {
           storageQuotaMb: await ctx.config(config.storageQuotaMb),
           usedMb: rows.reduce((sum, { sizeMb }) => sum + sizeMb, 0),
@@ -101,7 +104,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       output: file,
       handler: async (ctx, { id }) => {
         const { Item } = await ctx.db.send(
-          new GetCommand({ TableName: table.name, Key: keyOf(ctx.user.tenantId, id), ConsistentRead: true }),
+          new GetCommand({ TableName: table.name, Key: await keyOf(ctx, id), ConsistentRead: true }),
         );
         if (Item === undefined) throw new NotFoundError("file", id);
         return toFile(row.parse(Item));
@@ -127,7 +130,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       input: fileId,
       handler: async (ctx, { id }) => {
         await refuseInMaintenance(ctx, config.maintenanceMode);
-        const remove = { TableName: table.name, Key: keyOf(ctx.user.tenantId, id), ConditionExpression: "attribute_exists(pk)" };
+        const remove = { TableName: table.name, Key: await keyOf(ctx, id), ConditionExpression: "attribute_exists(pk)" };
         try {
           return await ctx.commit([{ Delete: remove }], undefined);
         } catch (error) {
@@ -143,11 +146,10 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
     r.job("file.scan", {
       input: scan,
       handler: async (ctx, { id }) => {
-        const { tenantId } = ctx.user;
-        if (tenantId === undefined) throw new PermanentError("a file belongs to a tenant, and the scan has none");
+        if (ctx.user.tenantId === undefined) throw new PermanentError("a file belongs to a tenant, and the scan has none");
         const scanned = {
           TableName: table.name,
-          Key: keyOf(tenantId, id),
+          Key: await keyOf(ctx, id),
           UpdateExpression: "SET scannedAt = :now ADD scans :one",
           ConditionExpression: "attribute_exists(pk)",
           ExpressionAttributeValues: { ":now": new Date().toISOString(), ":one": 1 },
@@ -170,23 +172,20 @@ async function refuseInMaintenance(ctx: PipelineContext, maintenanceMode: Config
   if (await ctx.config(maintenanceMode)) throw new PipelineError("Files cannot be changed during maintenance", 503);
 }
 
-async function rowsOf(ctx: PipelineContext<AuthenticatedUser>, tableName: string): Promise<Row[]> {
+async function rowsOf(ctx: PipelineContext<AuthenticatedUser>, table: TenantTable<never, "pk", "sk">): Promise<Row[]> {
+  const { pk } = await table.key(ctx, "files");
   const rows: Row[] = [];
   const pages = paginateQuery(
     { client: ctx.db },
     {
-      TableName: tableName,
-      KeyConditionExpression: "pk = :pk AND begins_with(sk, :sk)",
-      ExpressionAttributeValues: { ":pk": keyOf(ctx.user.tenantId, "").pk, ":sk": "file#" },
+      TableName: table.name,
+      KeyConditionExpression: "pk = :pk",
+      ExpressionAttributeValues: { ":pk": pk },
       ConsistentRead: true,
     },
   );
   for await (const { Items = [] } of pages) rows.push(...Items.map((item) => row.parse(item)));
   return rows;
-}
-
-function keyOf(tenantId: string, id: string): { pk: string; sk: string } {
-  return { pk: `tenant#${tenantId}`, sk: `file#${id}` };
 }
 
 function toFile({ id, name, sizeMb }: Row): z.infer<typeof file> {

@@ -1,6 +1,7 @@
 import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
 import type { AccessRule } from "../identity/access.ts";
+import { anonymous } from "../identity/user.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import type { OnceClaim } from "../once/once-run.ts";
 import { createContext } from "../run/context.ts";
@@ -65,6 +66,8 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
 }
 
 async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<unknown> {
+  const { isolatedTo } = scope;
+  if (isolatedTo !== undefined) scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
   middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), { isSystem: true });
   return middy.run(scope.signal);
 }

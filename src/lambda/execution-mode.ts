@@ -40,6 +40,8 @@ export interface Invocation {
   readonly signal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
+  /** The tenant that the function's environment is kept for, where its isolation mode is on. */
+  readonly isolatedTo: string | undefined;
   /** When it was received, in milliseconds since the epoch. */
   readonly nowMs: number;
 }
@@ -123,7 +125,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         const nowMs = runtime.clock.now();
         const deadline = deadlines.of(context, nowMs);
         const deadlineMs = deadline === undefined ? undefined : nowMs + deadline.leftMs;
-        const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs, nowMs });
+        const facts = codec.facts(event, { signal: deadline?.signal, deadlineMs, isolatedTo: tenantOf(context), nowMs });
         void runInScope(runtime, facts, async (scope) => {
           const answerError = (error: unknown) => {
             try {
@@ -152,6 +154,12 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
   };
   // Middy types a mode as `() => void`; it calls it with the six arguments above.
   return mode as unknown as ExecutionMode;
+}
+
+/** The tenant that an invocation's context names: Lambda hands over the one that the function was invoked for. */
+function tenantOf(context: unknown): string | undefined {
+  const { tenantId } = (context ?? {}) as { readonly tenantId?: unknown };
+  return typeof tenantId === "string" && tenantId !== "" ? tenantId : undefined;
 }
 
 /** As Middy has it: what fails at the end of a request that has failed is the cause of its error, where that can carry one. */

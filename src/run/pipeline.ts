@@ -256,11 +256,18 @@ async function authenticated(scope: RequestScope, credentials: Credentials, rule
       headers: { "www-authenticate": "Bearer" },
     });
   }
-  if (!allows(rule, identification.user)) {
+  const denied = denial(scope, rule, identification.user);
+  if (denied !== undefined) {
     scope.user = identification.user; // so that the refusal's line says whose it was
-    throw new AccessDeniedError(describeRule(rule));
+    throw new AccessDeniedError(denied);
   }
   return identification.user;
+}
+
+/** What a caller lacks. One of another tenant than the process is kept for has no business in it, on open routes neither. */
+function denial({ isolatedTo }: RequestScope, rule: AccessRule, user: User): string | undefined {
+  if (isolatedTo !== undefined && user.tenantId !== isolatedTo) return "tenant.isolation";
+  return allows(rule, user) ? undefined : describeRule(rule);
 }
 
 /** Adds headers; `vary` is joined with what the response varies on already. */

@@ -18,6 +18,8 @@ export interface RequestScope extends AmbientStore {
   runSignal: AbortSignal | undefined;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
+  /** The one tenant whose work this process does: Lambda's tenant isolation names it with each invocation. */
+  readonly isolatedTo: string | undefined;
   /** As they were received: names in lower case. Absent for a message. */
   readonly headers: Readonly<Record<string, string>> | undefined;
   /** Whether middlewares of the application stand between the host and the handler. */
@@ -38,6 +40,8 @@ export interface ScopeFacts {
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
+  /** The one tenant whose work this process does. */
+  readonly isolatedTo?: string | undefined;
   /** When it was received, in milliseconds since the epoch. Default: now. */
   readonly nowMs?: number | undefined;
 }
@@ -48,11 +52,11 @@ export interface ScopeFacts {
  */
 export function runInScope<Result>(
   runtime: Runtime,
-  { headers, signal, deadlineMs, nowMs }: ScopeFacts,
+  { headers, signal, deadlineMs, isolatedTo, nowMs }: ScopeFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId, nowMs);
-  const scope = new Scope(runtime, requestId, headers, signal, deadlineMs);
+  const scope = new Scope(runtime, requestId, headers, signal, deadlineMs, isolatedTo);
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
   return runWithStore(scope, work);
 }
@@ -69,7 +73,7 @@ export function runInMessageScope<Result>(
   { requestId, user, handler, deadlineMs, logFields }: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const scope = new Scope(runtime, requestId, undefined, undefined, deadlineMs, logFields);
+  const scope = new Scope(runtime, requestId, undefined, undefined, deadlineMs, undefined, logFields);
   scope.user = user;
   scope.handler = handler;
   return runWithStore(scope, work);
@@ -83,6 +87,7 @@ class Scope implements RequestScope {
   readonly signal: AbortSignal | undefined;
   runSignal: AbortSignal | undefined;
   readonly deadlineMs: number | undefined;
+  readonly isolatedTo: string | undefined;
   readonly logFields: RequestScope["logFields"];
   hasMiddlewares = false;
   handler: string | undefined = undefined;
@@ -98,6 +103,7 @@ class Scope implements RequestScope {
     headers: RequestScope["headers"],
     signal: AbortSignal | undefined,
     deadlineMs: number | undefined,
+    isolatedTo: string | undefined,
     logFields?: RequestScope["logFields"],
   ) {
     this.runtime = runtime;
@@ -106,6 +112,7 @@ class Scope implements RequestScope {
     this.signal = signal;
     this.runSignal = signal;
     this.deadlineMs = deadlineMs;
+    this.isolatedTo = isolatedTo;
     this.logFields = logFields;
   }
 

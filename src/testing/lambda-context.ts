@@ -8,6 +8,8 @@ export interface LambdaContextOptions {
   readonly awsRequestId?: string;
   /** Default `test`. */
   readonly functionName?: string;
+  /** The tenant that the function is invoked for, as with Lambda's tenant isolation mode. Default: none. */
+  readonly tenantId?: string;
 }
 
 /**
@@ -17,7 +19,7 @@ export interface LambdaContextOptions {
  * await handler(event, lambdaContext({ timeoutMs: 3_000 }));
  */
 export function lambdaContext(options: LambdaContextOptions = {}): Context {
-  const { timeoutMs = 30_000, awsRequestId = crypto.randomUUID(), functionName = "test" } = options;
+  const { timeoutMs = 30_000, awsRequestId = crypto.randomUUID(), functionName = "test", tenantId } = options;
   const endsMs = performance.now() + timeoutMs;
   return {
     callbackWaitsForEmptyEventLoop: true,
@@ -28,6 +30,7 @@ export function lambdaContext(options: LambdaContextOptions = {}): Context {
     awsRequestId,
     logGroupName: `/aws/lambda/${functionName}`,
     logStreamName: "2026/01/01/[$LATEST]0123456789abcdef0123456789abcdef",
+    tenantId,
     getRemainingTimeInMillis: () => Math.max(0, Math.floor(endsMs - performance.now())),
     done() {},
     fail() {},
