@@ -10,14 +10,19 @@ export type AsideItem = Readonly<Record<string, unknown>>;
 const asideSort = /^(.*)#(shard#\d+)$/s;
 
 /** A row as it is stored once it was set aside: all that it has, and why and when it was. */
-export function asideItem({ shard, sort, eventId, type, text, unreadable }: OutboxRow, reason: string, nowMs: number): AsideItem {
+export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideItem {
   return {
-    ...(unreadable ?? { eventId, type, envelope: text }),
+    ...(row.unreadable ?? outboxAttributes(row)),
     pk: asidePartition,
-    sk: `${sort}#${shard}`,
+    sk: `${row.sort}#${row.shard}`,
     asideReason: reason,
     asideAt: new Date(nowMs).toISOString(),
   };
+}
+
+/** What a row has beside its key. */
+export function outboxAttributes({ eventId, type, tenantId, text }: OutboxRow): AsideItem {
+  return { eventId, type, ...(tenantId === undefined ? {} : { tenantId }), envelope: text };
 }
 
 /** The row as it was; `undefined` where nothing says which shard it came from. */

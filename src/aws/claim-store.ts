@@ -37,7 +37,7 @@ export function dynamoClaimStore(database: Database, tableName: string, form: Cl
       const { PutItemCommand } = await sdk();
       const command = new PutItemCommand({
         TableName: tableName,
-        Item: { ...marshalled(itemKey(key)), ...form.write(claim) },
+        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
         ConditionExpression: free,
         ExpressionAttributeNames: names,
         ExpressionAttributeValues: marshalled({
@@ -81,7 +81,7 @@ export function dynamoClaimStore(database: Database, tableName: string, form: Cl
       const { PutItemCommand } = await sdk();
       const command = new PutItemCommand({
         TableName: tableName,
-        Item: { ...marshalled(itemKey(key)), ...form.write(claim) },
+        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
         ...form.completable(claim.owner),
       });
       return holds(() => database.send(command));
@@ -91,7 +91,7 @@ export function dynamoClaimStore(database: Database, tableName: string, form: Cl
       const isOwned = from !== "";
       const command = new PutItemCommand({
         TableName: tableName,
-        Item: { ...marshalled(itemKey(key)), ...form.write(claim) },
+        Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
         ConditionExpression: `${isOwned ? "#owner = :from" : "attribute_not_exists(#owner)"} AND #status = :inProgress`,
         ExpressionAttributeNames: ownedNames,
         ExpressionAttributeValues: marshalled({ ":inProgress": "INPROGRESS", ...(isOwned ? { ":from": from } : {}) }),
@@ -129,7 +129,7 @@ export function dynamoClaimStore(database: Database, tableName: string, form: Cl
     putParts: async (key, owner, parts, expiresAt) => {
       const { PutItemCommand } = await sdk();
       for (const [index, data] of parts.entries()) {
-        const item = { ...itemKey(partKey(key, owner, index)), data, expiration: expiresAt };
+        const item = { ...ownedKey(itemKey, partKey(key, owner, index)), data, expiration: expiresAt };
         await database.send(new PutItemCommand({ TableName: tableName, Item: marshalled(item) }));
       }
     },
@@ -163,15 +163,20 @@ function sdk() {
 function completion(tableName: string, itemKey: ClaimForm["key"], { key, claim }: NonNullable<ClaimCommit["completed"]>) {
   return {
     TableName: tableName,
-    Item: { ...itemKey(key), ...claimAttributes(claim) },
+    Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },
     ConditionExpression: "#owner = :owner AND #status = :inProgress",
     ExpressionAttributeNames: ownedNames,
     ExpressionAttributeValues: { ":owner": claim.owner, ":inProgress": "INPROGRESS" },
   };
 }
 
-function partKey({ partition, sort }: ClaimKey, owner: string, index: number): ClaimKey {
-  return { partition, sort: `${sort}#${owner}#${index}` };
+/** The key of an item that is written, and whose it is. */
+function ownedKey(itemKey: ClaimForm["key"], key: ClaimKey): Readonly<Record<string, string>> {
+  return key.tenantId === undefined ? itemKey(key) : { ...itemKey(key), tenantId: key.tenantId };
+}
+
+function partKey({ partition, sort, tenantId }: ClaimKey, owner: string, index: number): ClaimKey {
+  return { partition, sort: `${sort}#${owner}#${index}`, tenantId };
 }
 
 /** Whether a conditional write was done. */

@@ -66,18 +66,19 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
 /** The row, conditional on what was seen of it, and its entry in the history. */
 function itemsOf(
   tableName: string,
-  { address, row, entry, seenVersion }: RowWrite,
+  { address, tenantId, row, entry, seenVersion }: RowWrite,
 ): NonNullable<TransactWriteCommandInput["TransactItems"]> {
   const seen =
     seenVersion === undefined
       ? { ConditionExpression: "attribute_not_exists(version)" }
       : { ConditionExpression: "version = :seen", ExpressionAttributeValues: { ":seen": seenVersion } };
+  const owner = tenantId === undefined ? {} : { tenantId };
   return [
-    { Put: { TableName: tableName, Item: { pk: address.partition, sk: address.key, ...row }, ...seen } },
+    { Put: { TableName: tableName, Item: { pk: address.partition, sk: address.key, ...owner, ...row }, ...seen } },
     {
       Put: {
         TableName: tableName,
-        Item: { pk: historyPartition(address), sk: historyKey(address, row.version), ...entry },
+        Item: { pk: historyPartition(address), sk: historyKey(address, row.version), ...owner, ...entry },
       },
     },
   ];

@@ -11,6 +11,7 @@ const row = (number: number): OutboxRow => ({
   sort: `00000000000000${number}#e${number}`,
   eventId: `e${number}`,
   type: "file.created",
+  ...(number % 2 === 0 ? { tenantId: "acme" } : {}),
   text: `{"eventId":"e${number}"}`,
 });
 
@@ -57,10 +58,10 @@ test("What waits is read in its order, from before a time and behind a row, and 
     const since = { asideReason: "never", asideAt: "1970-01-01T00:00:00.007Z" };
     expect(await outbox.setAside(row(2), "never", 7)).toBe(true);
     expect(await outbox.setAside(row(2), "again", 8)).toBe(false);
-    const { eventId, type, text: envelope } = row(2);
-    const aside = { pk: "aside", sk: `${row(2).sort}#shard#1`, eventId, type, envelope, ...since };
+    const { eventId, type, tenantId, text: envelope } = row(2);
+    const aside = { pk: "aside", sk: `${row(2).sort}#shard#1`, eventId, type, tenantId, envelope, ...since };
     expect(await asideOf(row(2).sort)).toEqual(aside);
-    expect(itemBefore(aside)).toEqual({ pk: "shard#1", sk: row(2).sort, eventId, type, envelope });
+    expect(itemBefore(aside)).toEqual({ pk: "shard#1", sk: row(2).sort, eventId, type, tenantId, envelope });
     expect(await outbox.setAside(unreadable as OutboxRow, "never", 7)).toBe(true); // safe: it was looked at
     expect(await asideOf(odd.sk)).toEqual({ ...odd, pk: "aside", sk: `${odd.sk}#shard#1`, ...since });
     expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(3)]);

@@ -1,6 +1,6 @@
 import type { Database } from "../context/database.ts";
 import type { OutboxRow, OutboxStore } from "../events/outbox.ts";
-import { asideItem } from "./aside-item.ts";
+import { asideItem, outboxAttributes } from "./aside-item.ts";
 import { type Item, marshalled } from "./claim-store.ts";
 
 /**
@@ -9,9 +9,7 @@ import { type Item, marshalled } from "./claim-store.ts";
  */
 export function dynamoOutbox(database: Database, tableName: string): OutboxStore {
   return {
-    item: ({ shard, sort, eventId, type, text }) => ({
-      Put: { TableName: tableName, Item: { pk: shard, sk: sort, eventId, type, envelope: text } },
-    }),
+    item: (row) => ({ Put: { TableName: tableName, Item: { pk: row.shard, sk: row.sort, ...outboxAttributes(row) } } }),
     remove: async ({ shard, sort }) => {
       const { DeleteItemCommand } = await import("./dynamodb-sdk.ts");
       await database.send(new DeleteItemCommand({ TableName: tableName, Key: marshalled({ pk: shard, sk: sort }) as Item }));
@@ -48,10 +46,10 @@ export function dynamoOutbox(database: Database, tableName: string): OutboxStore
 }
 
 function rowOf(item: Readonly<Record<string, unknown>>): OutboxRow {
-  const { pk, sk, eventId, type, envelope } = item;
+  const { pk, sk, eventId, type, tenantId, envelope } = item;
   const [shard, sort] = [String(pk), String(sk)];
   if (typeof eventId === "string" && typeof type === "string" && typeof envelope === "string") {
-    return { shard, sort, eventId, type, text: envelope };
+    return { shard, sort, eventId, type, text: envelope, ...(typeof tenantId === "string" ? { tenantId } : {}) };
   }
   return { shard, sort, eventId: sort.slice(sort.indexOf("#") + 1), type: "unknown", text: "", unreadable: item };
 }

@@ -13,6 +13,8 @@ export interface OutboxRow {
   /** For the log. */
   readonly eventId: string;
   readonly type: string;
+  /** Whose it is. */
+  readonly tenantId?: string | undefined;
   /** The envelope as it goes over the wire. */
   readonly text: string;
   /** What is stored, where that is no event: it cannot be dispatched. */
@@ -63,7 +65,7 @@ export interface OutboxOptions {
 /** Dispatches events after their commit, and sweeps what was left. */
 export interface Outbox {
   /** Makes the row of an event. */
-  row(event: { readonly eventId: string; readonly type: string }, text: string): OutboxRow;
+  row(event: Pick<OutboxRow, "eventId" | "type" | "tenantId">, text: string): OutboxRow;
   /** Dispatches rows that were committed. Never throws: what was not dispatched is left to the sweep, and logged. */
   dispatch(rows: readonly OutboxRow[]): Promise<void>;
   /**
@@ -182,9 +184,9 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
   };
 
   return {
-    row: ({ eventId, type }, text) => {
+    row: ({ eventId, type, tenantId }, text) => {
       const shard = `shard#${Number.parseInt(eventId.slice(0, 8), 16) % shards}`;
-      return { shard, sort: `${timeText(clock.now())}#${eventId}`, eventId, type, text };
+      return { shard, sort: `${timeText(clock.now())}#${eventId}`, eventId, type, tenantId, text };
     },
     dispatch: async (rows) => {
       if (rows.length === 0) return;

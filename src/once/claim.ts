@@ -12,15 +12,17 @@ export interface ClaimKey {
   readonly partition: string;
   /** `dedup:<id>` (specification 3.2). */
   readonly sort: string;
+  /** Whose it is, beside the key: what it is found by when a tenant's rows are asked for. */
+  readonly tenantId?: string | undefined;
 }
 
 /**
  * The key of a claim: the namespace hashed, each part after its length, so that no two
  * namespaces meet whatever their parts contain; the ID as the specification has it (3.2).
  */
-export function claimKey(namespace: readonly string[], id: string): ClaimKey {
+export function claimKey(namespace: readonly string[], id: string, tenantId?: string): ClaimKey {
   const parts = namespace.map((part) => `${Buffer.byteLength(part)}:${part}`).join("");
-  return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}` };
+  return { partition: hash("sha256", parts, "base64url"), sort: `dedup:${shortId(id)}`, tenantId };
 }
 
 /** The longest ID that stands in a sort key as it is; a longer one is replaced by its hash. */

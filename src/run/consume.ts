@@ -70,7 +70,7 @@ export async function consumeEvent(
   const outcomes = await Promise.all(
     consumers.map(({ name, run }) =>
       consumeOnce(runtime, adapters, {
-        key: claimKey(["event", name, tenantKey(tenantId)], eventId),
+        key: claimKey(["event", name, tenantKey(tenantId)], eventId, tenantId),
         handler: name,
         cause: event,
         id: eventId,
@@ -101,7 +101,7 @@ export async function runJob(
   const refuse = (problems: string) => new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.input, job.payload, refuse);
   return consumeOnce(runtime, adapters, {
-    key: claimKey(["job", name, tenantKey(tenantId)], jobId),
+    key: claimKey(["job", name, tenantKey(tenantId)], jobId, tenantId),
     handler: name,
     cause: job,
     id: jobId,

@@ -66,7 +66,7 @@ class RunEffects implements Effects {
     const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
     if (this.#hasSettled || this.#run.hasCommitted())
       throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
-    this.#held.push(this.#runs.outbox.row({ eventId, type }, text));
+    this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
   }
 
   async enqueue(name: string, payload: unknown): Promise<void> {

@@ -107,7 +107,8 @@ export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Prom
   const fingerprint = fingerprintOf(declaration.name, input, rawInput);
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
-  const key = claimKey(["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])], id);
+  const namespace = ["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])];
+  const key = claimKey(namespace, id, isKnown ? user.tenantId : undefined);
   const cipher =
     declaration.replay === "encrypted"
       ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])

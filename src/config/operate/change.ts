@@ -15,7 +15,7 @@ import {
   openOperatorSession,
   readStored,
 } from "./operator-session.ts";
-import { authorizeWrite, type ConfigTarget, levelOf, type TargetKey } from "./target.ts";
+import { authorizeWrite, type ConfigTarget, levelOf, ownerAt, type TargetKey } from "./target.ts";
 import { type ChangeOptions, rowToReset, rowToRestore, rowToSet, versionOf, versionToRestore } from "./written-row.ts";
 
 /**
@@ -179,7 +179,9 @@ async function attempt(
     const row = decided === undefined ? undefined : await sealed(session, definition, address, decided);
     if (row === undefined) return outcome(session, handle, levels, rows, current);
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
-    const write = { address, row, entry: entryFor(definition, row, action), seenVersion: current?.version };
+    const entry = entryFor(definition, row, action);
+    const { tenantId } = ownerAt(authorized);
+    const write = { address, tenantId, row, entry, seenVersion: current?.version };
     const written = await callStore("written", () => writeRow(store, write, result)).catch((error: unknown) => {
       session.cache.invalidate(partition, id); // it may have been written all the same
       throw error;

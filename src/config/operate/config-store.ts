@@ -14,6 +14,8 @@ export interface HistoryEntry extends ConfigRow {
 /** A row to be written, with its entry in the history. */
 export interface RowWrite {
   readonly address: RowAddress;
+  /** Whose row it is; `undefined` for one of all tenants. */
+  readonly tenantId?: string | undefined;
   readonly row: ConfigRow;
   /** What history keeps of it. */
   readonly entry: HistoryEntry;
