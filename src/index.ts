@@ -39,6 +39,7 @@ export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { ScheduleOptions } from "./declare/schedule.ts";
 export type { IndexOptions, TableHandle, TableOptions } from "./declare/table.ts";
 export type { TenantOf, TenantTable } from "./declare/tenant-table.ts";
+export type { FeatureOptions, TableUse } from "./declare/uses.ts";
 export { BootError, type BootProblem } from "./errors/boot.ts";
 export { type ErrorCode, errorCodes } from "./errors/codes.ts";
 export { CommitConditionError } from "./errors/commit-condition-error.ts";

@@ -21,6 +21,7 @@ import type { PipelineContext } from "./pipeline-context.ts";
 import { type ScheduleDeclaration, type ScheduleOptions, schedule } from "./schedule.ts";
 import type { TableDeclaration, TableOptions } from "./table.ts";
 import { type DeclaredTable, tableHandle } from "./table-handle.ts";
+import { type FeatureOptions, featureUses, type TableUse } from "./uses.ts";
 
 /** What the declarations of one feature come to. */
 export interface FeatureDeclarations {
@@ -33,6 +34,8 @@ export interface FeatureDeclarations {
   readonly jobs: readonly JobDeclaration[];
   readonly channels: readonly ChannelDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
+  /** Whose tables its handlers reach beside its own, by the feature's name. */
+  readonly uses: ReadonlyMap<string, TableUse>;
   /** What is wrong with the declarations: `buildServer` reports them all at once. */
   readonly problems: readonly BootProblem[];
 }
@@ -135,6 +138,7 @@ export function defineFeature<const Members extends object = object, const Name 
   name: Name,
   // biome-ignore lint/suspicious/noConfusingVoidType: a declaration that exports nothing returns nothing
   declare: (r: FeatureBuilder<Name>) => Members | void,
+  options?: FeatureOptions,
 ): Feature<Members, NameOf<Members, Name>> {
   const keys: RegisteredConfigKey[] = [];
   const handlers: HandlerDeclaration[] = [];
@@ -211,6 +215,7 @@ export function defineFeature<const Members extends object = object, const Name 
     jobs,
     channels,
     schedules,
+    uses: featureUses(options as RawOptions | undefined, report),
     problems,
   };
   // Safe: the literal has exactly the members of `Feature<Members, Name>`.

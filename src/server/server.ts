@@ -7,6 +7,7 @@ import { optionProblems, proofProblems, type ServerOptions } from "../declare/op
 import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
 import { timeZoneProblems } from "../declare/schedule.ts";
+import { useProblems } from "../declare/uses.ts";
 import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-conflicts.ts";
@@ -80,6 +81,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ...registry.problems,
     ...messageProblems(registry),
     ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined ? timeZoneProblems(registry.schedules.values()) : []),
+    ...useProblems(registry.features),
     ...secretProblems(registry, options),
     // Elsewhere a ring is made from the development secret.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
