@@ -2,8 +2,10 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type ComparedTemplate, differences } from "../infra/difference.ts";
+import { type Extension, extensionOf } from "../infra/extension.ts";
+import type { Shape } from "../infra/functions.ts";
 import { sizeReport } from "../infra/limits.ts";
-import { dataTemplate } from "../infra/server-template.ts";
+import { type ServerPart, serverTemplate } from "../infra/server-template.ts";
 import { type Template, templateText } from "../infra/template.ts";
 import type { CommandContext } from "./command-context.ts";
 import { loadServer } from "./load-server.ts";
@@ -13,14 +15,16 @@ import { runCommand, UsageError } from "./run-command.ts";
 /** What `keelson infra --help` prints. */
 export const infraUsage = `Usage: keelson infra <module> [options]
 
-Writes the CloudFormation template of what a server needs: tables, bus and queues. The same server gives the
-same template, whatever the environment.
+Writes the CloudFormation template of what a server needs: tables, bus and queues, and the functions that work
+on them with API, roles and alarms. The same server gives the same template, whatever the environment.
 
   <module>                    exports the result of buildServer as \`server\`; it must not start anything
 
 Options:
   --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
-  --part data                 what is in the template (default: data; there is no other part yet)
+  --part data|functions|all   what is in the template: what holds data, what works on it, or both (default: all)
+  --shape one|each            one function for all routes, or one for each handler (default: one)
+  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told
   --out <folder>              where <part>-<stage>.json is written (default: infra/generated)
   --diff <file>               writes nothing; prints what changes against a template of before
   --help                      print this text
@@ -30,7 +34,9 @@ Exit codes: 0 done, 1 failed, or --diff found a change that loses data or cannot
 interface InfraCall {
   readonly module: string;
   readonly stage: string;
-  readonly part: "data";
+  readonly part: ServerPart;
+  readonly shape: Shape;
+  readonly with: string | undefined;
   readonly out: string;
   readonly diff: string | undefined;
 }
@@ -40,10 +46,16 @@ export function runInfraCommand(args: readonly string[], context: CommandContext
   const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
     const call = callOf(values, module);
     const before = call.diff === undefined ? undefined : await readTemplate(call.diff);
-    const template = dataTemplate(await loadServer(call.module), call);
+    const extension = call.with === undefined ? undefined : await readExtension(call.with);
+    const template = await templateOf(call, extension);
     return before === undefined ? await write(template, call, context) : compare(before, template, context);
   };
   return runCommand({ usage: infraUsage, parse, run }, args, context);
+}
+
+async function templateOf(call: InfraCall, extension: Extension | undefined): Promise<Template> {
+  const server = await loadServer(call.module);
+  return serverTemplate(server, { ...call, ...(extension === undefined ? {} : { extension }) });
 }
 
 async function write(template: Template, { part, stage, out }: InfraCall, { print, complain }: CommandContext): Promise<number> {
@@ -70,15 +82,28 @@ function compare(before: ComparedTemplate, after: Template, { print, complain }:
 
 /** @throws UsageError where the file is no template. */
 async function readTemplate(file: string): Promise<ComparedTemplate> {
-  let read: unknown;
-  try {
-    read = JSON.parse(await readFile(file, "utf8"));
-  } catch (error) {
-    throw new UsageError(`--diff ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`); // safe: both throw errors only
-  }
+  const read = await readJson("diff", file);
   if (!isTemplate(read))
     throw new UsageError(`--diff ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`);
   return read;
+}
+
+/** @throws UsageError where the file is no template of an application's own. */
+async function readExtension(file: string): Promise<Extension> {
+  const read = await readJson("with", file);
+  try {
+    return extensionOf(read);
+  } catch (error) {
+    throw new UsageError(`--with ${JSON.stringify(file)} is not taken: ${(error as Error).message}`); // safe: it throws errors only
+  }
+}
+
+async function readJson(option: string, file: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(file, "utf8"));
+  } catch (error) {
+    throw new UsageError(`--${option} ${JSON.stringify(file)} cannot be read as JSON: ${(error as Error).message}`); // safe: both throw errors only
+  }
 }
 
 /** Whether it has the shape of a template; what is deeper is compared as unknown. */
@@ -101,13 +126,24 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function callOf({ stage, part, out, diff }: ReturnType<typeof parse>["values"], module: string | undefined): InfraCall {
+const parts: readonly ServerPart[] = ["data", "functions", "all"];
+const shapes: readonly Shape[] = ["one", "each"];
+
+function callOf(
+  { stage, part, shape, with: added, out, diff }: ReturnType<typeof parse>["values"],
+  module: string | undefined,
+): InfraCall {
   if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
     throw new UsageError(`--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`);
   }
-  if (part !== "data") throw new UsageError(`--part ${JSON.stringify(part)} is not there; use data`);
-  return { module, stage, part, out, diff };
+  return { module, stage, part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes), with: added, out, diff };
+}
+
+function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
+  const found = names.find((name) => name === given);
+  if (found === undefined) throw new UsageError(`--${option} ${JSON.stringify(given)} is not there; use ${names.join(", ")}`);
+  return found;
 }
 
 function parse(args: readonly string[]) {
@@ -116,7 +152,9 @@ function parse(args: readonly string[]) {
     allowPositionals: true,
     options: {
       stage: { type: "string", default: "dev" },
-      part: { type: "string", default: "data" },
+      part: { type: "string", default: "all" },
+      shape: { type: "string", default: "one" },
+      with: { type: "string" },
       out: { type: "string", default: "infra/generated" },
       diff: { type: "string" },
       help: { type: "boolean", default: false },

@@ -1,9 +1,8 @@
+import { queueTimeoutSeconds } from "./functions.ts";
 import type { NeededBus, NeededQueue, Needs } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
-/** How long the function may take that consumes a batch, in seconds. Its queues hide a message six times as long. */
-export const queueTimeoutSeconds = 30;
 /** SQS keeps a message for 14 days at most, in seconds. */
 const longestRetentionSeconds = 1_209_600;
 
@@ -15,15 +14,13 @@ export const messageIds = {
   jobs: { queue: "JobQueue", dead: "JobDeadQueue" },
 } as const;
 
-type QueueIds = (typeof messageIds)["events" | "jobs"];
-
 /** The bus and the queues of a server, with their rule and their policies. */
 export function messageParts({ bus, events, jobs }: Needs): TemplatePart[] {
-  const jobParts = jobs === undefined ? [] : [queuePart(jobs, messageIds.jobs, [])];
+  const jobParts = jobs === undefined ? [] : [queuePart(jobs, [])];
   // What is consumed is declared: without a bus there is no queue of events.
   if (bus === undefined) return jobParts;
   if (events === undefined) return [busPart(bus), ...jobParts];
-  return [busPart(bus), rulePart(bus), queuePart(events, messageIds.events, [fromRule]), ...jobParts];
+  return [busPart(bus), rulePart(bus), queuePart(events, [fromRule]), ...jobParts];
 }
 
 function busPart({ name, variable }: NeededBus): TemplatePart {
@@ -56,7 +53,8 @@ function rulePart({ rule }: NeededBus): TemplatePart {
 }
 
 /** A queue and its dead-letter queue, each with its policy. */
-function queuePart(queue: NeededQueue, ids: QueueIds, allowed: readonly ((id: string) => Value)[]): TemplatePart {
+function queuePart(queue: NeededQueue, allowed: readonly ((id: string) => Value)[]): TemplatePart {
+  const ids = messageIds[queue.kind];
   const { name, deadName, isOrdered, maxReceives, variable } = queue;
   const common = {
     ...(isOrdered ? { FifoQueue: true } : {}),

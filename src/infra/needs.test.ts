@@ -41,6 +41,12 @@ test("what is read of SSM is named, and nothing where the server reads nothing",
   expect(needsOf(reading).parameters).toEqual({ overrides: "/app", keyRing: "/ring" });
 });
 
+test("tokens are verified with a secret of the environment, where the server does not say with what", () => {
+  expect(needsOf(server).hasAuthSecret).toBe(true);
+  const auth = { jwks: "https://id.example.com/keys", audience: "spoons" };
+  expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(false);
+});
+
 test("variables name others, a queue by its URL as well", () => {
   const env = {
     KEELSON_TABLE_SPOONS: "cutlery",

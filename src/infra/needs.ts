@@ -16,8 +16,12 @@ export interface NeededTable extends RequiredTable {
   readonly stream: "KEYS_ONLY" | undefined;
 }
 
+/** The two queues of a server, by what they carry. */
+export type QueueKind = "events" | "jobs";
+
 /** A queue, with its dead-letter queue. */
 export interface NeededQueue {
+  readonly kind: QueueKind;
   /** Or its URL. */
   readonly name: string;
   readonly deadName: string;
@@ -62,6 +66,8 @@ export interface Needs {
   /** Where events are declared. */
   readonly bus: NeededBus | undefined;
   readonly parameters: NeededParameters;
+  /** Whether what answers requests verifies tokens with `KEELSON_AUTH_SECRET`. */
+  readonly hasAuthSecret: boolean;
 }
 
 /** What names are made of. */
@@ -81,13 +87,14 @@ export function needsOf({ options, registry }: DeclaredServer, { env = {}, prefi
   const consumed = [...new Set([...registry.consumers.values()].map(({ type }) => type))];
   return {
     tables: [needed(config), ...others.map(needed)],
-    events: consumed.length > 0 ? neededQueue(names.events, "KEELSON_EVENT_QUEUE", false) : undefined,
-    jobs: usesMessages(registry) ? neededQueue(names.jobs, "KEELSON_JOB_QUEUE", true) : undefined,
+    events: consumed.length > 0 ? neededQueue("events", names.events) : undefined,
+    jobs: usesMessages(registry) ? neededQueue("jobs", names.jobs) : undefined,
     bus:
       registry.events.size > 0
         ? { name: names.bus, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed }
         : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
+    hasAuthSecret: options.auth === undefined,
   };
 }
 
@@ -103,6 +110,13 @@ export function neededTable(table: TableDeclaration, tableName: string): NeededT
 }
 
 /** What is needed of a queue, by its name or its URL. */
-export function neededQueue(name: string, variable: string, isOrdered: boolean): NeededQueue {
-  return { name, deadName: deadQueueName(queueName(name)), isOrdered, variable, visibilitySeconds, maxReceives };
+export function neededQueue(kind: QueueKind, name: string): NeededQueue {
+  const isOrdered = kind === "jobs";
+  const variable = isOrdered ? "KEELSON_JOB_QUEUE" : "KEELSON_EVENT_QUEUE";
+  return { kind, name, deadName: deadQueueName(queueName(name)), isOrdered, variable, visibilitySeconds, maxReceives };
+}
+
+/** The queues that a server has. */
+export function queuesOf({ events, jobs }: Pick<Needs, "events" | "jobs">): NeededQueue[] {
+  return [events, jobs].filter((queue) => queue !== undefined);
 }

@@ -7,6 +7,9 @@ export interface Resource {
   /** Default: it goes with the stack. */
   readonly DeletionPolicy?: "Retain";
   readonly UpdateReplacePolicy?: "Retain";
+  /** Without it the resource is always there. */
+  readonly Condition?: string;
+  readonly DependsOn?: string | readonly string[];
   readonly Properties: Readonly<Record<string, unknown>>;
 }
 
@@ -19,11 +22,15 @@ export interface Parameter {
   readonly AllowedValues?: readonly (string | number)[];
   readonly ConstraintDescription?: string;
   readonly MaxLength?: number;
+  readonly MinValue?: number;
+  readonly MaxValue?: number;
 }
 
 /** An output of a template. */
 export interface Output {
   readonly Description: string;
+  /** Without it the output is always there. */
+  readonly Condition?: string;
   readonly Value: Value;
 }
 
@@ -45,8 +52,10 @@ export interface Template extends Required<TemplatePart> {
 export const ref = (id: string): Value => ({ Ref: id });
 /** An attribute of a resource. */
 export const attributeOf = (id: string, attribute: string): Value => ({ "Fn::GetAtt": [id, attribute] });
-/** A text in which `${Name}` stands for the value of a parameter. */
-export const substituted = (text: string): Value => ({ "Fn::Sub": text });
+/** A text in which `${Name}` stands for the value of a parameter, or for one of `values`. */
+export const substituted = (text: string, values?: Readonly<Record<string, Value>>): Value => ({
+  "Fn::Sub": values === undefined ? text : [text, values],
+});
 /** One of two values, by a condition; without the second the property is not there. */
 export const when = (condition: string, value: Value, otherwise: Value = ref("AWS::NoValue")): Value => ({
   "Fn::If": [condition, value, otherwise],
@@ -73,7 +82,19 @@ export function templateOf(description: string, parts: readonly TemplatePart[]):
 
 /** A template as text: the same for the same template, byte by byte. */
 export function templateText(template: Template): string {
-  return `${JSON.stringify(template, undefined, 1)}\n`;
+  return `${written(template, "\n")}\n`;
+}
+
+/** What fits into a line is written in one: a template is read by people, and its bytes count. */
+const longestLine = 100;
+
+function written(value: unknown, newline: string): string {
+  const line = JSON.stringify(value);
+  if (line.length <= longestLine || typeof value !== "object" || value === null) return line;
+  const inner = `${newline} `;
+  if (Array.isArray(value)) return `[${inner}${value.map((item) => written(item, inner)).join(`,${inner}`)}${newline}]`;
+  const members = Object.entries(value).map(([name, member]) => `${JSON.stringify(name)}: ${written(member, inner)}`);
+  return `{${inner}${members.join(`,${inner}`)}${newline}}`;
 }
 
 /** A logical ID of a name in kebab case: `upload-parts` and `Table` come to `UploadPartsTable`. */

@@ -238,7 +238,7 @@ describe("a queue of AWS", () => {
   const look = async (name: string, attributes: Parameters<typeof queues>[0], what = "", isOrdered = true) => {
     const place = await at("sqs", queues(attributes));
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const queue = askedQueue(client, place, neededQueue(name, "KEELSON_JOB_QUEUE", isOrdered));
+    const queue = askedQueue(client, place, neededQueue(isOrdered ? "jobs" : "events", name));
     return came(queueChecks(client, place, queue), `${queue.name}${what}`);
   };
   const usual = { FifoQueue: "true", VisibilityTimeout: "180" };
@@ -252,7 +252,7 @@ describe("a queue of AWS", () => {
     expect(await look(url("jobs.fifo"), { "jobs.fifo": usual })).toEqual(outcome);
     expect((await look("jobs.fifo", {}))[1]).toBe("it does not exist");
     const place = await at("sqs", { GetQueueUrl: { QueueUrl: url("odd") }, GetQueueAttributes: {} });
-    const wanted = neededQueue("odd", "KEELSON_JOB_QUEUE", true);
+    const wanted = neededQueue("jobs", "odd");
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
     const [status, message] = await came(queueChecks(client, place, askedQueue(client, place, wanted)), "queue odd");
     expect([status, message]).toEqual(["fail", expect.stringMatching(/^it cannot be checked: TypeError/)]);
@@ -335,8 +335,7 @@ describe("a bus of AWS", () => {
     const place = await at("events", { ...answers, ...events }, isEmulator);
     const sqsPlace = { ...place, aws: (...words: string[]) => command("aws", "sqs", ...words) };
     const client = new SQSClient({ ...place.options, useQueueUrlAsEndpoint: false });
-    const queue =
-      consumed.length === 0 ? undefined : askedQueue(client, place, neededQueue("events", "KEELSON_EVENT_QUEUE", false));
+    const queue = consumed.length === 0 ? undefined : askedQueue(client, place, neededQueue("events", "events"));
     const bus = { name: "b", variable: "KEELSON_EVENT_BUS", source: "my.app", rule: eventRule("my.app"), consumed };
     return came(busChecks(new EventBridgeClient(place.options), place, bus, { queue, place: sqsPlace }), what);
   };

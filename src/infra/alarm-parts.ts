@@ -1,0 +1,168 @@
+import { apiId } from "./api-part.ts";
+import type { DataPlace } from "./data-place.ts";
+import { functionIds } from "./function-part.ts";
+import type { NeededFunction } from "./functions.ts";
+import { type Needs, queuesOf } from "./needs.ts";
+import { namePrefix } from "./parameters.ts";
+import { logicalId, ref, substituted, type TemplatePart, type Value } from "./template.ts";
+
+/** An alarm: each means that somebody has to look. */
+interface Alarm {
+  /** The end of its name, in kebab case: `dead-events`. */
+  readonly name: string;
+  readonly says: string;
+  readonly metric: readonly [namespace: Value, name: string];
+  /** Default: the account's and region's own metric. */
+  readonly of?: readonly [dimension: string, value: Value];
+  readonly statistic: "Sum" | "Maximum";
+  /** Of the last minutes, how many have to be above. */
+  readonly minutes: readonly [above: number, of: number];
+  /** Default: 0. */
+  readonly threshold?: number;
+}
+
+const topicId = "AlarmTopic";
+/** For a while, so that one failure among many requests wakes nobody. */
+const lasting = [3, 5] as const;
+
+/** The alarms of a server, the metrics that AWS has not, and the topic that whoever is told subscribes to. */
+export function alarmParts(functions: readonly NeededFunction[], needs: Needs, place: DataPlace): TemplatePart[] {
+  const outbox = functions.filter(({ duties }) => duties.has("sweep-outbox"));
+  return [
+    topicPart,
+    ...queuesOf(needs).map((queue) =>
+      alarmPart({
+        name: `dead-${queue.kind}`,
+        says: "Something can never be done: queue.dead_lettered says what, and why",
+        metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"],
+        of: ["QueueName", place.deadQueueName(queue)],
+        statistic: "Maximum",
+        minutes: [1, 1],
+      }),
+    ),
+    alarmPart({
+      name: "http-errors",
+      says: "Requests fail: errors and throttles of the functions behind the API among them",
+      metric: ["AWS/ApiGateway", "5xx"],
+      of: ["ApiId", ref(apiId)],
+      statistic: "Sum",
+      minutes: lasting,
+    }),
+    ...functions.filter(({ calledBy }) => calledBy !== "requests").map(errorAlarm),
+    alarmPart({
+      name: "throttles",
+      says: "Functions are not let run: the limit is the account's and its region's, and so is this metric",
+      metric: ["AWS/Lambda", "Throttles"],
+      statistic: "Sum",
+      minutes: lasting,
+    }),
+    ...outbox.flatMap((one) => (one.calledBy === "stream" ? [ageAlarm(one)] : leftParts(one))),
+    ...setAsideParts(outbox),
+  ];
+}
+
+const topicPart: TemplatePart = {
+  Resources: { [topicId]: { Type: "AWS::SNS::Topic", Properties: { TopicName: substituted(`${namePrefix}-alarms`) } } },
+  Outputs: { [`${topicId}Arn`]: { Description: "The topic of alarms: subscribe to it", Value: ref(topicId) } },
+};
+
+/** A message that fails is in the function's answer and no error of it. */
+function errorAlarm({ name }: NeededFunction): TemplatePart {
+  return alarmPart({
+    name: `${name}-errors`,
+    says: `The function ${name} does not start, or runs out of time`,
+    metric: ["AWS/Lambda", "Errors"],
+    of: ["FunctionName", ref(functionIds(name).lambda)],
+    statistic: "Sum",
+    minutes: lasting,
+  });
+}
+
+function ageAlarm({ name }: NeededFunction): TemplatePart {
+  return alarmPart({
+    name: `${name}-age`,
+    says: "The stream of the outbox is read late: events come late",
+    metric: ["AWS/Lambda", "IteratorAge"],
+    of: ["FunctionName", ref(functionIds(name).lambda)],
+    statistic: "Maximum",
+    minutes: [5, 5],
+    threshold: 60_000, // milliseconds
+  });
+}
+
+/** The outbox's age is no metric of AWS's; this is what the sweep logs. */
+function leftParts({ name }: NeededFunction): TemplatePart[] {
+  const metric = "outbox-left";
+  return [
+    metricPart("OutboxLeftMetric", name, '{ $.msg = "outbox.swept" && $.left > 0 }', metric, "$.left"),
+    alarmPart({
+      name: metric,
+      says: "The outbox holds events that a sweep could not dispatch: event.dispatch_failed says why",
+      metric: [ownNamespace, metric],
+      statistic: "Maximum",
+      minutes: lasting,
+    }),
+  ];
+}
+
+/** Whoever dispatches what was left sets aside what the bus refuses for good. */
+function setAsideParts(outbox: readonly NeededFunction[]): TemplatePart[] {
+  if (outbox.length === 0) return [];
+  const metric = "events-set-aside";
+  return [
+    ...outbox.map(({ name }) =>
+      metricPart(`SetAsideBy${functionIds(name).id}Metric`, name, '{ $.msg = "event.set_aside" }', metric, "1"),
+    ),
+    alarmPart({
+      name: metric,
+      says: "The bus refuses an event for good: event.set_aside says which, and why",
+      metric: [ownNamespace, metric],
+      statistic: "Sum",
+      minutes: [1, 1],
+    }),
+  ];
+}
+
+const ownNamespace = substituted(namePrefix);
+
+/** A metric that is counted from a function's log lines. */
+function metricPart(id: string, name: string, pattern: string, metric: string, value: string): TemplatePart {
+  return {
+    Resources: {
+      [id]: {
+        Type: "AWS::Logs::MetricFilter",
+        Properties: {
+          LogGroupName: ref(functionIds(name).logGroup),
+          FilterPattern: pattern,
+          MetricTransformations: [{ MetricNamespace: ownNamespace, MetricName: metric, MetricValue: value }],
+        },
+      },
+    },
+  };
+}
+
+function alarmPart({ name, says, metric: [namespace, metric], of, statistic, minutes, threshold = 0 }: Alarm): TemplatePart {
+  const [above, minutesOf] = minutes;
+  return {
+    Resources: {
+      [logicalId(name, "Alarm")]: {
+        Type: "AWS::CloudWatch::Alarm",
+        Properties: {
+          AlarmName: substituted(`${namePrefix}-${name}`),
+          AlarmDescription: says,
+          Namespace: namespace,
+          MetricName: metric,
+          ...(of === undefined ? {} : { Dimensions: [{ Name: of[0], Value: of[1] }] }),
+          Statistic: statistic,
+          Period: 60,
+          EvaluationPeriods: minutesOf,
+          DatapointsToAlarm: above,
+          Threshold: threshold,
+          ComparisonOperator: "GreaterThanThreshold",
+          TreatMissingData: "notBreaching",
+          AlarmActions: [ref(topicId)],
+        },
+      },
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import type { DataPlace } from "./data-place.ts";
+import type { NeededFunction } from "./functions.ts";
+import { type Needs, queuesOf } from "./needs.ts";
+import { isGiven, namePrefix } from "./parameters.ts";
+import { statementsOf } from "./statements.ts";
+import { attributeOf, ref, substituted, type TemplatePart, type Value, when } from "./template.ts";
+
+/** The logical IDs of a function's resources, as osls calls them, so that a stack of either becomes one of the other. */
+export function functionIds(name: string) {
+  const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+  return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role` };
+}
+
+/** A function with its role and its log group. */
+export function functionPart(needed: NeededFunction, needs: Needs, place: DataPlace, environment: Values): TemplatePart {
+  const { name, calledBy, timeoutSeconds } = needed;
+  const { id, lambda, logGroup, role } = functionIds(name);
+  const answers = calledBy === "requests";
+  return {
+    Resources: {
+      [logGroup]: {
+        Type: "AWS::Logs::LogGroup",
+        Properties: {
+          LogGroupName: substituted(`/aws/lambda/${namePrefix}-${name}`),
+          RetentionInDays: ref("LogRetentionDays"),
+        },
+      },
+      [role]: {
+        Type: "AWS::IAM::Role",
+        Properties: {
+          AssumeRolePolicyDocument: {
+            Version: "2012-10-17",
+            Statement: [{ Effect: "Allow", Principal: { Service: "lambda.amazonaws.com" }, Action: "sts:AssumeRole" }],
+          },
+          Policies: [
+            {
+              PolicyName: name,
+              PolicyDocument: { Version: "2012-10-17", Statement: statementsOf(needed, needs, place, logGroup) },
+            },
+          ],
+        },
+      },
+      [lambda]: {
+        Type: "AWS::Lambda::Function",
+        DependsOn: logGroup, // else the first invocation would have none to write to
+        Properties: {
+          FunctionName: substituted(`${namePrefix}-${name}`),
+          Code: { S3Bucket: ref("CodeBucket"), S3Key: ref("CodeKey") },
+          Handler: substituted(`\${CodeEntry}.${name}`),
+          Runtime: ref("Runtime"),
+          Architectures: [ref("Architecture")],
+          MemorySize: ref("MemorySize"),
+          Timeout: timeoutSeconds,
+          Role: attributeOf(role, "Arn"),
+          Environment: { Variables: { ...environment, ...(answers && needs.hasAuthSecret ? authVariables : {}) } },
+          ...(answers ? { ReservedConcurrentExecutions: when("HasHttpConcurrency", ref("HttpConcurrency")) } : {}),
+        },
+      },
+    },
+    Outputs: {
+      [`${id}FunctionName`]: { Description: `The function ${name}`, Value: ref(lambda) },
+      [`${id}RoleName`]: { Description: `The role of ${name}, for policies of your own`, Value: ref(role) },
+    },
+  };
+}
+
+/** Values by name. */
+export type Values = Readonly<Record<string, Value>>;
+
+/** What every function is told, so that its code knows no stage. */
+export function environmentOf(needs: Needs, place: DataPlace): Values {
+  const { tables, bus } = needs;
+  return {
+    NODE_ENV: "production",
+    ...Object.fromEntries(tables.map((table) => [table.variable, place.tableName(table)])),
+    ...(bus === undefined ? {} : { [bus.variable]: place.busName }),
+    // URLs: a name would be looked up first.
+    ...Object.fromEntries(queuesOf(needs).map((queue) => [queue.variable, place.queueUrl(queue)])),
+  };
+}
+
+/** What verifies tokens. Whoever has it can make them, so that only functions that answer requests are told. */
+const authVariables: Values = {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholder
+  KEELSON_AUTH_SECRET: substituted("{{resolve:secretsmanager:${Secret}}}", {
+    Secret: when("HasAuthSecretArn", ref("AuthSecretArn"), ref("AuthSecret")),
+  }),
+};
+
+/** The secret of tokens: one of whoever deploys, or else the stack's own, made by the account and typed by nobody. */
+export const authSecretPart: TemplatePart = {
+  Parameters: {
+    AuthSecretArn: {
+      Type: "String",
+      Default: "",
+      Description: "The ARN of a secret of Secrets Manager, KEELSON_AUTH_SECRET as its text. Empty: the stack makes one",
+      AllowedPattern: "(arn:[a-z-]+:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:.+)?",
+      ConstraintDescription: "empty, or the ARN of a secret",
+    },
+  },
+  Conditions: { HasAuthSecretArn: isGiven("AuthSecretArn"), MakesAuthSecret: { "Fn::Not": [{ Condition: "HasAuthSecretArn" }] } },
+  Resources: {
+    AuthSecret: {
+      Type: "AWS::SecretsManager::Secret",
+      Condition: "MakesAuthSecret",
+      Properties: {
+        Description: substituted(`KEELSON_AUTH_SECRET of ${namePrefix}`),
+        GenerateSecretString: { PasswordLength: 48, ExcludePunctuation: true },
+      },
+    },
+  },
+};

@@ -1,0 +1,205 @@
+import type { DeclaredServer } from "../declare/declared-server.ts";
+import type { Registry } from "../declare/registry.ts";
+import { type RoutedHandler, routed } from "../declare/routes.ts";
+import type { TableDeclaration } from "../declare/table.ts";
+import type { Needs } from "./needs.ts";
+
+/** One function for all routes, or one for each handler that has a route. */
+export type Shape = "one" | "each";
+
+/** What a function does beside the tables of features, each with permissions of its own. */
+export type Duty =
+  | "read-config"
+  | "operate-config"
+  | "claim"
+  | "publish"
+  | "enqueue"
+  | "consume"
+  | "read-stream"
+  | "sweep-outbox";
+
+/** How a table is reached: by queries, by what may check conditions of a commit as well, or by what writes. */
+export type Reach = "query" | "check" | "write";
+
+/** A Lambda function of a server. */
+export interface NeededFunction {
+  /** The name of its export, and the end of its own: `http`, or `filesFileCreate` for `files.file.create`. */
+  readonly name: string;
+  /** What calls it: the API, the queues, the outbox's stream, or a rule once a minute. */
+  readonly calledBy: "requests" | "queues" | "stream" | "minute";
+  readonly timeoutSeconds: number;
+  /** Of the API: `GET /files/{id}`, and `$default` for whatever no other takes. */
+  readonly routes: readonly string[];
+  readonly duties: ReadonlySet<Duty>;
+  /** The tables of features, in the order of their declaration. */
+  readonly tables: readonly ReachedTable[];
+}
+
+/** A table of a feature, and how a function reaches it. */
+export interface ReachedTable {
+  readonly table: TableDeclaration;
+  readonly reach: Reach;
+}
+
+/** Below the API's 30 s, so that the answer is keelson's. */
+const requestTimeoutSeconds = 20;
+/** How long the function may take that consumes a batch, in seconds. Its queues hide a message six times as long. */
+export const queueTimeoutSeconds = 30;
+const streamTimeoutSeconds = 30;
+const sweepTimeoutSeconds = 60;
+/** A report takes its time; what is due meanwhile begins in another run of the function. */
+const scheduleTimeoutSeconds = 300;
+
+/** Who runs in a function: a feature's queries, or what of it may write. */
+interface Runner {
+  readonly feature: string;
+  readonly isQuery: boolean;
+}
+
+/**
+ * The functions of a server, each with what its handlers, consumers and jobs may need, by their declarations.
+ *
+ * @throws Error where the name of a handler is too long for one of a function.
+ */
+export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape): NeededFunction[] {
+  const { registry } = server;
+  return [
+    ...(shape === "each" ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one)) : []),
+    httpFunction(registry, needs, shape),
+    ...queueFunctions(registry, needs),
+    ...outboxFunctions(needs),
+    ...scheduleFunctions(registry, needs),
+  ];
+}
+
+/** The function of one handler. */
+function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { route, target }: RoutedHandler): NeededFunction {
+  const isQuery = target.kind === "query";
+  const path = route.segments.map((segment) => ("static" in segment ? `/${segment.static}` : `/{${segment.param}}`)).join("");
+  const methods = isQuery ? [route.method, "HEAD"] : [route.method]; // of a query, which the function for all routes may not read
+  return {
+    name: functionName(target.name),
+    calledBy: "requests",
+    timeoutSeconds: requestTimeoutSeconds,
+    routes: methods.map((method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`),
+    duties: new Set([...configDuties(registry), ...(isQuery ? [] : effectDuties(needs))]),
+    tables: reachedTables(registry, [{ feature: target.feature, isQuery }]),
+  };
+}
+
+/** The function of all routes; in shape `each` those remain that every server has: health, browser logs, configuration. */
+function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
+  const handlers = shape === "one" ? [...registry.handlers.values()] : [];
+  const operates: Duty[] = registry.configKeys.size > 0 ? ["operate-config", "claim"] : [];
+  const writes = handlers.some(({ kind }) => kind === "write");
+  return {
+    name: "http",
+    calledBy: "requests",
+    timeoutSeconds: requestTimeoutSeconds,
+    routes: ["$default"],
+    duties: new Set([...configDuties(registry), ...operates, ...(writes ? effectDuties(needs) : [])]),
+    tables: reachedTables(
+      registry,
+      handlers.map(({ feature, kind }) => ({ feature, isQuery: kind === "query" })),
+    ),
+  };
+}
+
+/** The function of consumers, jobs and channels. */
+function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
+  if (needs.events === undefined && needs.jobs === undefined) return [];
+  const { consumers, jobs } = registry;
+  const channels = registry.features.filter((feature) => feature.channels.length > 0).map(({ name }) => ({ feature: name }));
+  return [
+    {
+      name: "queue",
+      calledBy: "queues",
+      timeoutSeconds: queueTimeoutSeconds,
+      routes: [],
+      duties: new Set([...configDuties(registry), ...effectDuties(needs), "consume"]),
+      tables: reachedTables(
+        registry,
+        [...consumers.values(), ...jobs.values(), ...channels].map(({ feature }) => ({ feature, isQuery: false })),
+      ),
+    },
+  ];
+}
+
+/** The functions that dispatch what others have left in the outbox: at once, and what is older. They run no handler. */
+function outboxFunctions({ bus }: Needs): NeededFunction[] {
+  if (bus === undefined) return [];
+  const common = { routes: [], tables: [] };
+  const duties: Duty[] = ["claim", "sweep-outbox"]; // one at a time dispatches a shard
+  return [
+    {
+      ...common,
+      name: "stream",
+      calledBy: "stream",
+      timeoutSeconds: streamTimeoutSeconds,
+      duties: new Set<Duty>([...duties, "read-stream"]),
+    },
+    { ...common, name: "sweep", calledBy: "minute", timeoutSeconds: sweepTimeoutSeconds, duties: new Set(duties) },
+  ];
+}
+
+/** The function of schedules, which looks every minute for what is due. */
+function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
+  const schedules = [...registry.schedules.values()];
+  if (schedules.length === 0) return [];
+  return [
+    {
+      name: "schedule",
+      calledBy: "minute",
+      timeoutSeconds: scheduleTimeoutSeconds,
+      routes: [],
+      duties: new Set([...configDuties(registry), ...effectDuties(needs)]),
+      tables: reachedTables(
+        registry,
+        schedules.map(({ feature }) => ({ feature, isQuery: false })),
+      ),
+    },
+  ];
+}
+
+/** What reads configuration: nothing is read where no key is declared. */
+function configDuties({ configKeys }: Registry): Duty[] {
+  return configKeys.size > 0 ? ["read-config"] : [];
+}
+
+/** What a run does that may have effects. */
+function effectDuties({ bus, jobs }: Needs): Duty[] {
+  return ["claim", ...(bus === undefined ? [] : ["publish" as const]), ...(jobs === undefined ? [] : ["enqueue" as const])];
+}
+
+const reaches: readonly Reach[] = ["query", "check", "write"];
+
+/** The tables of these features and of those that they use: the most that any of them asks for. */
+function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedTable[] {
+  const most = new Map<string, Reach>();
+  const add = (feature: string, reach: Reach) => {
+    const before = most.get(feature);
+    if (before === undefined || reaches.indexOf(before) < reaches.indexOf(reach)) most.set(feature, reach);
+  };
+  for (const { name, uses } of registry.features) {
+    for (const { isQuery } of runners.filter(({ feature }) => feature === name)) {
+      add(name, isQuery ? "query" : "write");
+      for (const [used, use] of uses) add(used, isQuery ? "query" : use === "read" ? "check" : "write");
+    }
+  }
+  return registry.features.flatMap(({ name, tables }) => {
+    const reach = most.get(name);
+    return reach === undefined ? [] : tables.map((table) => ({ table, reach }));
+  });
+}
+
+/** A function's name has 64 characters, and stage and application are to have some. */
+const longestName = 40;
+
+/** `filesFileCreate` for `files.file.create`, which is the name of its export as well. */
+function functionName(handler: string): string {
+  const name = handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
+  if (name.length <= longestName) return name;
+  throw new Error(
+    `the function of ${handler} would be ${name}, which is longer than ${longestName} characters; rename the handler, or use --shape one`,
+  );
+}

@@ -1,0 +1,104 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
+import { describe, expect, test } from "vitest";
+import {
+  account,
+  arn,
+  quiet,
+  sheds,
+  sids,
+  spades,
+  statement,
+  statementsOf,
+  sub,
+  templateOf,
+} from "../../test/support/server-templates.ts";
+
+const all = templateOf([spades, sheds]);
+const each = templateOf([spades, sheds], { shape: "each" });
+const functions = templateOf([spades, sheds], { part: "functions" });
+
+describe("a role", () => {
+  test("has what its function does, each statement by its name", () => {
+    const every = ["ReadParameters", "ReadKeyRing"];
+    const effects = ["Claim", "Publish", "PutEvents", "Enqueue"];
+    const tables = ["CheckTables", "WriteTables", "QueryIndexes"];
+    const last = ["Log", "UseCustomerKey"];
+    const http = [...every, "ReadConfig", "OperateConfig", "Claim", "Publish", "PutEvents", "Enqueue"];
+    expect(sids(all, "HttpRole")).toEqual([...http, ...tables, ...last]);
+    expect(sids(all, "QueueRole")).toEqual([
+      ...[...every, "ReadConfig", ...effects, "Consume", "DeadLetter"],
+      ...[...tables, ...last],
+    ]);
+    expect(sids(all, "StreamRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", "ReadStream", ...last]);
+    expect(sids(all, "SweepRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", ...last]);
+    expect(sids(all, "ScheduleRole")).toEqual([...every, "ReadConfig", ...effects, ...tables, ...last]);
+    expect(sids(each, "SpadesSpadeListRole")).toEqual([...every, "ReadConfig", "ReadTables", "QueryIndexes", ...last]);
+    expect(sids(each, "HttpRole")).toEqual([...every, "ReadConfig", "OperateConfig", "Claim", ...last]);
+    expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
+  });
+
+  test("reads the tables of queries, and writes those of others", () => {
+    expect(statement(each, "SpadesSpadeListRole", "ReadTables")).toEqual({
+      Sid: "ReadTables",
+      Effect: "Allow",
+      Action: ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [arn("SpadesTable"), arn("ShedsTable")],
+    });
+    expect(statement(each, "SpadesSpadeDigRole", "WriteTables")).toMatchObject({
+      Action: [
+        ...["BatchWriteItem", "DeleteItem", "PutItem", "UpdateItem", "ConditionCheckItem"],
+        ...["BatchGetItem", "GetItem", "Query"],
+      ].map((action) => `dynamodb:${action}`),
+      Resource: [arn("SpadesTable")],
+    });
+    expect(statement(each, "SpadesSpadeDigRole", "CheckTables")).toMatchObject({
+      Action: expect.not.arrayContaining(["dynamodb:PutItem"]),
+      Resource: [arn("ShedsTable")],
+    });
+  });
+
+  test("queries each index by its name, and does nothing else with it", () => {
+    expect(statement(all, "HttpRole", "QueryIndexes")).toMatchObject({
+      Action: ["dynamodb:Query"],
+      Resource: [sub("${SpadesTable.Arn}/index/byOwner"), sub("${SpadesTable.Arn}/index/byAge")],
+    });
+  });
+
+  test("reads the parameters of the server, with a slash that a name may lack", () => {
+    const parameter = (name: string) => sub(`arn:\${AWS::Partition}:ssm:${account}:parameter/${name}`);
+    expect(statement(all, "SweepRole", "ReadParameters")?.Resource).toEqual([
+      parameter("garden/config"),
+      parameter("garden/config/*"),
+    ]);
+    expect(statement(all, "SweepRole", "ReadKeyRing")?.Resource).toEqual([parameter("garden-ring")]);
+    const [named] = statementsOf(templateOf([quiet], {}, { keyRing: { parameter: "/garden/ring" } }), "HttpRole");
+    expect(named?.Resource).toEqual([parameter("garden/ring")]);
+  });
+
+  test("uses a customer's key where there is one", () => {
+    expect(statement(all, "HttpRole", "UseCustomerKey")).toEqual({
+      Sid: "UseCustomerKey",
+      Effect: "Allow",
+      Action: ["kms:Decrypt", "kms:GenerateDataKey"],
+      Resource: [{ Ref: "CustomerKeyArn" }],
+    });
+  });
+
+  test("writes log lines into the group of its function, and into no other", () => {
+    expect(statement(all, "QueueRole", "Log")?.Resource).toEqual([arn("QueueLogGroup")]);
+  });
+
+  test("finds data of another stack by its name", () => {
+    const of = (service: string, name: string) => sub(`arn:\${AWS::Partition}:${service}:${account}:${name}`);
+    const named = (sid: string, role = "QueueRole") => statement(functions, role, sid)?.Resource;
+    expect(named("WriteTables")).toEqual([of("dynamodb", "table/${NamePrefix}-spades")]);
+    expect(named("QueryIndexes")?.[0]).toEqual(of("dynamodb", "table/${NamePrefix}-spades/index/byOwner"));
+    expect(named("PutEvents")).toEqual([of("events", "event-bus/${NamePrefix}")]);
+    expect(named("Consume")).toEqual([of("sqs", "${NamePrefix}-events"), of("sqs", "${NamePrefix}-jobs.fifo")]);
+    expect(named("DeadLetter")).toEqual([of("sqs", "${NamePrefix}-events-dead"), of("sqs", "${NamePrefix}-jobs-dead.fifo")]);
+    expect(named("ReadStream", "StreamRole")).toEqual([{ Ref: "OutboxTableStreamArn" }]);
+    expect(Object.keys(functions.Parameters)).toContain("OutboxTableStreamArn");
+    expect(Object.keys(functions.Parameters)).not.toContain("DeletionProtection");
+    expect(Object.keys(templateOf([quiet], { part: "functions" }).Parameters)).not.toContain("OutboxTableStreamArn");
+  });
+});
