@@ -191,6 +191,11 @@ describe("erasing a tenant", () => {
       "- 3 rows of app-t0 without a tenant: the system's, or an older version's",
       "- logs",
     ]);
+    expect(receiptLines({ ...receipt, isDone: false, passes: 1, tables: [], notCovered: [] })).toEqual([
+      'tenant "ac\u2028me": 1 row erased in 1 pass',
+      "rows keep coming: stop the tenant, then run this again",
+      "not covered:",
+    ]);
   });
 });
 
