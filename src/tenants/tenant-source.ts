@@ -69,7 +69,7 @@ const outOfReach: readonly string[] = [
   "tables that no feature declares",
   "messages in queues and dead-letter queues, and what is in flight",
   "backups, point-in-time recovery and exports of tables",
-  "logs, metrics and traces",
+  "logs, metrics and traces, and what running processes keep in memory",
   "everything outside of these tables: buckets, caches, other services",
 ];
 
