@@ -78,7 +78,10 @@ const nobodys: readonly (readonly [string, Row])[] = [
   ["config", { pk: systemPartition(), sk: "crates:config:limit", value: 1 }],
 ];
 /** Some begin like others, some like keys, some need every kind of escaping. */
-const tenants = ["acme", "acme2", "acm", "ACME", "acme/a", "acme#ann", "%", "=s", "__proto__", "é\u0301", "🙂".repeat(128)];
+const emulatedAt = process.env["KEELSON_TEST_ENDPOINT"];
+const strange = ["acm", "ACME", "acme#ann", "%", "=s", "__proto__", "é\u0301"];
+// A call of an emulator of AWS takes ten times as long: what it is asked for is how it reads filters, not each ID.
+const tenants = ["acme", "acme2", "acme/a", ...(emulatedAt === undefined ? strange : []), "🙂".repeat(128)];
 
 const opened = (tenant: string, pageSize?: number) => ({
   ...tenantSources(server, tenant, stack.env),
@@ -162,7 +165,7 @@ test("10,000 rows are found in pages that DynamoDB bounds, and erased", async ()
   const { BatchWriteItemCommand } = await import("@aws-sdk/client-dynamodb");
   const filler = { S: "x".repeat(200) };
   const TableName = named("lids");
-  const count = process.env["KEELSON_TEST_ENDPOINT"] === undefined ? 10_000 : 500;
+  const count = emulatedAt === undefined ? 10_000 : 100;
   const batches = Array.from({ length: count / 25 }, (_, batch) =>
     Array.from({ length: 25 }, (_, index) => {
       const [number, owner] = [batch * 25 + index, index % 5 === 0 ? "acme" : "globex"];
