@@ -16,7 +16,7 @@ export default defineConfig({
       "test/events/processes.system.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
-      "src/aws/claim-store.test.ts",
+      "src/aws/{claim-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
     testTimeout: 120_000, // the first call of a service takes seconds

@@ -19,6 +19,7 @@ export const folders = [
   "routes",
   "operators",
   "aws",
+  "tenants",
   "run",
   "delivery",
   "declare",

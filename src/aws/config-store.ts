@@ -1,6 +1,6 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { ConfigStore, HistoryEntry, RowWrite } from "../config/operate/config-store.ts";
-import type { RowAddress } from "../config/read/rows.ts";
+import { historyPartition, type RowAddress } from "../config/read/rows.ts";
 import type { Database } from "../context/database.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";
@@ -44,7 +44,7 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
             TableName: tableName,
             KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
             ExpressionAttributeValues: {
-              ":partition": historyPartition(address),
+              ":partition": historyPartition(address.partition),
               ":oldest": historyKey(address, 0),
               ":newest": historyKey(address, newest),
             },
@@ -78,14 +78,10 @@ function itemsOf(
     {
       Put: {
         TableName: tableName,
-        Item: { pk: historyPartition(address), sk: historyKey(address, row.version), ...owner, ...entry },
+        Item: { pk: historyPartition(address.partition), sk: historyKey(address, row.version), ...owner, ...entry },
       },
     },
   ];
-}
-
-function historyPartition({ partition }: RowAddress): string {
-  return `history#${partition}`;
 }
 
 /** Key identifiers have no `#`. */

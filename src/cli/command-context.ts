@@ -8,6 +8,8 @@ export interface CommandContext {
   readonly print: (line: string) => void;
   /** Prints a line about what went wrong. */
   readonly complain: (line: string) => void;
+  /** Shows how far it is, in the place of what it showed before; `""` shows nothing. Absent where nobody watches. */
+  readonly progress?: (text: string) => void;
   /** Resolves after `ms`. */
   readonly wait: (ms: number) => Promise<void>;
   /** Asks whoever sits at the terminal; absent where nobody does. */

@@ -15,6 +15,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   clock: systemClock,
   print: (line) => process.stdout.write(`${line}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
+  ...(process.stderr.isTTY ? { progress } : {}),
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   ...(process.stdin.isTTY && process.stdout.isTTY ? { ask } : {}),
   // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
@@ -23,6 +24,11 @@ process.exitCode = await runCommand(process.argv.slice(2), {
     return developmentSecret(process.env["KEELSON_DIRECTORY"] || ".keelson", process.env);
   },
 });
+
+/** Back to the line's beginning, which is cleared; a text that goes on in the next line could not be. */
+function progress(text: string): void {
+  process.stderr.write(`\r\u001b[2K${text.slice(0, Math.max(0, process.stderr.columns - 1))}`);
+}
 
 async function ask(question: string): Promise<string> {
   const { createInterface } = await import("node:readline/promises");

@@ -3,27 +3,30 @@ import type { CommandContext } from "./command-context.ts";
 /** The command was used wrongly. */
 export class UsageError extends Error {}
 
-/** A command with options and at most one argument. */
+/** A command with options and arguments. */
 export interface Command<Values> {
   /** What `--help` prints, and wrong usage after its reason. */
   readonly usage: string;
   /** What `parseArgs` reads; it throws for options that there are not. */
   readonly parse: (args: readonly string[]) => { readonly values: Values; readonly positionals: readonly string[] };
+  /** How many arguments there may be. Default 1. */
+  readonly maxArguments?: number;
   /** @returns the exit code: 0, or 1 where it did its work and found something wrong. */
-  readonly run: (values: Values, argument: string | undefined) => Promise<number>;
+  readonly run: (values: Values, argument: string | undefined, more: readonly string[]) => Promise<number>;
 }
 
 /** Runs a command and returns its exit code: its own, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand<Values extends { readonly help: boolean }>(
-  { usage, parse, run }: Command<Values>,
+  { usage, parse, maxArguments = 1, run }: Command<Values>,
   args: readonly string[],
   { print, complain }: CommandContext,
 ): Promise<number> {
   try {
     const { values, positionals } = parsed(parse, args);
     const [argument, ...more] = positionals;
-    if (!values.help && more.length > 0) throw new UsageError(`unexpected argument ${JSON.stringify(more[0])}`);
-    if (!values.help) return await run(values, argument);
+    const [unexpected] = positionals.slice(maxArguments);
+    if (!values.help && unexpected !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
+    if (!values.help) return await run(values, argument, more);
     print(usage);
     return 0;
   } catch (error) {

@@ -82,6 +82,11 @@ export function userPartition(tenantId: string, userId: string): string {
   return `${ofUsers}${escaped(tenantId)}#${escaped(userId)}`;
 }
 
+/** The partition in which the history of a partition's rows lies, so that no read of rows comes across it. */
+export function historyPartition(partition: string): string {
+  return `history#${partition}`;
+}
+
 const ofUsers = "config#user#";
 
 /** Partitions, the narrowest first: a user's, its tenant's, the one that holds for all tenants; or the last ones of these. */
