@@ -27,14 +27,13 @@ async function sentBy(credentials: typeof own, before?: Readonly<Record<string, 
     } as never, // all that the SDK asks of one
   });
   if (before !== undefined) {
-    client.middlewareStack.addRelativeTo(
-      (next: (given: { readonly request: unknown }) => never) => (given: { readonly request: unknown }) => {
-        const request = given.request as Sent; // safe: it is about to be signed
-        request.headers["amz-sdk-invocation-id"] = before["amz-sdk-invocation-id"] ?? ""; // each has its own
-        return next(given);
-      },
-      { relation: "before", toMiddleware: "httpSigningMiddleware" },
-    );
+    // Each request has its own: this one gets that of another, right before it is signed.
+    const take = (next: (given: { readonly request: Sent }) => unknown) => (given: { readonly request: Sent }) => {
+      given.request.headers["amz-sdk-invocation-id"] = before["amz-sdk-invocation-id"] ?? "";
+      return next(given);
+    };
+    // Safe: a middleware takes the next one; its type is a union of those of five steps.
+    client.middlewareStack.addRelativeTo(take as never, { relation: "before", toMiddleware: "httpSigningMiddleware" });
   }
   await client.send(new GetItemCommand({ TableName: "t", Key: { pk: { S: "acme/ä" } } }));
   return sent as Sent; // safe: it has been
