@@ -41,6 +41,19 @@ test("what is read of SSM is named, and nothing where the server reads nothing",
   expect(needsOf(reading).parameters).toEqual({ overrides: "/app", keyRing: "/ring" });
 });
 
+test("a server is isolated where it asks for it and has rows of tenants", () => {
+  const forks = defineFeature("forks", (r) => {
+    r.table("forks", { partitionKey: "id", tenant: true });
+  });
+  const isIsolated = (feature: typeof forks, more: object) =>
+    needsOf(serverInternals(buildServer({ features: [feature], ...more }))).isIsolated;
+  expect([isIsolated(forks, {}), isIsolated(spoons, { isolation: {} }), isIsolated(forks, { isolation: {} })]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+});
+
 test("variables name others, a queue by its URL as well", () => {
   const env = {
     KEELSON_TABLE_SPOONS: "cutlery",

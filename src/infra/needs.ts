@@ -62,6 +62,8 @@ export interface Needs {
   /** Where events are declared. */
   readonly bus: NeededBus | undefined;
   readonly parameters: NeededParameters;
+  /** Whether rows of tenants are reached by sessions of a role: there are such rows, and it is asked for. */
+  readonly isIsolated: boolean;
 }
 
 /** What names are made of. */
@@ -88,6 +90,7 @@ export function needsOf({ options, registry }: DeclaredServer, { env = {}, prefi
         ? { name: names.bus, variable: "KEELSON_EVENT_BUS", source, rule: eventRule(source), consumed }
         : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
+    isIsolated: options.isolation !== undefined && [...registry.tables.values()].some(({ tenant }) => tenant === true),
   };
 }
 
