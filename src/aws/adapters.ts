@@ -1,10 +1,10 @@
+import { isolationRole } from "../declare/isolation.ts";
 import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Adapters } from "../run/adapters.ts";
-import { requestDatabases } from "../run/request-database.ts";
+import { databaseWith, requestDatabases } from "../run/request-database.ts";
 import type { Runtime } from "../run/runtime.ts";
-import type { Wall } from "../wall/wall.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
 import { dynamoConfigStore } from "./config-store.ts";
@@ -26,6 +26,8 @@ export async function openAwsAdapters(
   isLight = false,
 ): Promise<Adapters> {
   const { dynamodb, ssm, keyRing } = runtime.server.options;
+  const isDeployed = mode === "check" && runtime.environment === "production";
+  const role = isolationRole(runtime.server.options, variables, isDeployed);
   const account = accountOf(variables);
   const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account };
   const light = isLight ? openLightDatabase(variables, place) : undefined;
@@ -42,20 +44,32 @@ export async function openAwsAdapters(
     const endpoints = { sqsEndpoint, eventBridgeEndpoint };
     return openMessaging(runtime, { ...account, ...endpoints, names, mode: isEmulated ? "create" : "check" });
   });
-  const wall = await wallOf(runtime);
+  const tables = walledTables(runtime);
+  const sessions =
+    role === undefined || tables.length === 0
+      ? undefined
+      : (await import("./assumed-role.ts")).openAssumedRole({
+          ...{ role, database, endpoint: endpointOf(variables, "STS"), region: account.region },
+          ...{ clock: runtime.clock, log: runtime.log },
+        });
+  // Loaded where there is anything behind it.
+  const wall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions);
+  const inAccount = wall?.account;
+  const committing = inAccount && ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
   return {
     database,
     databaseFor: requestDatabases(database, wall),
-    databaseAcrossTenants: requestDatabases(database),
+    databaseAcrossTenants: requestDatabases(database, inAccount && { stackFor: inAccount.stackAcross }),
     wall,
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name), { lean: light?.rows }),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
-    claims: dynamoClaimStore(database, runtime.tableName(onceTable.name)),
+    claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing }),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
     messaging,
     parameters,
     ...(light === undefined ? {} : { load: light.load }),
     close: async () => {
+      sessions?.close();
       if (light === undefined) database.destroy();
       else light.close();
       parameters?.close();
@@ -65,12 +79,11 @@ export async function openAwsAdapters(
   };
 }
 
-/** The wall around the tables with tenants; loaded where there are any. */
-async function wallOf({ server, tableName }: Runtime): Promise<Wall | undefined> {
-  const tables = [...server.registry.tables.values()].filter(({ tenant }) => tenant === true);
-  if (tables.length === 0) return undefined;
-  const { createWall } = await import("../wall/wall.ts");
-  return createWall(tables.map((table) => ({ ...table, tableName: tableName(table.name) })));
+/** The tables whose rows begin with their tenant, by the names that DynamoDB knows. */
+function walledTables({ server, tableName }: Runtime) {
+  return [...server.registry.tables.values()].flatMap((table) =>
+    table.tenant === true ? [{ ...table, tableName: tableName(table.name) }] : [],
+  );
 }
 
 /** Region and credentials of the environment. */
@@ -83,6 +96,7 @@ const endpointVariables = {
   DYNAMODB: "AWS_ENDPOINT_URL_DYNAMODB",
   SSM: "AWS_ENDPOINT_URL_SSM",
   SQS: "AWS_ENDPOINT_URL_SQS",
+  STS: "AWS_ENDPOINT_URL_STS",
   EVENTBRIDGE: "AWS_ENDPOINT_URL_EVENTBRIDGE",
 } as const;
 

@@ -22,8 +22,20 @@ export interface DynamoClaimStore extends ClaimStore {
   adopt(key: ClaimKey, claim: ClaimInProgress, from: string): Promise<boolean>;
 }
 
+/** How claims are kept. */
+export interface DynamoClaimOptions {
+  /** Default: that of keelson's own table. */
+  readonly form?: ClaimForm | undefined;
+  /** What commits a tenant's run. Default: what does everything else. */
+  readonly committing?: ((tenantId: string) => Database) | undefined;
+}
+
 /** Claims in DynamoDB. The conditions are what `judge` says: TTL deletes days later, so every expiry is looked at. */
-export function dynamoClaimStore(database: Database, tableName: string, form: ClaimForm = ownForm): DynamoClaimStore {
+export function dynamoClaimStore(
+  database: Database,
+  tableName: string,
+  { form = ownForm, committing = () => database }: DynamoClaimOptions = {},
+): DynamoClaimStore {
   const itemKey = form.key;
   const read: ClaimStore["read"] = async (key) => {
     const { GetItemCommand } = await sdk();
@@ -110,13 +122,14 @@ export function dynamoClaimStore(database: Database, tableName: string, form: Cl
       // Where it does not hold it is gone, or somebody else's: released either way.
       await holds(() => database.send(command));
     },
-    commit: async ({ items, token, completed }) => {
+    commit: async ({ items, token, completed, tenantId }) => {
       const { TransactWriteCommand } = await sdk();
       const own = completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }];
       // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
       const TransactItems = [...items, ...own] as NonNullable<TransactWriteCommandInput["TransactItems"]>;
       try {
-        await database.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
+        const committer = tenantId === undefined ? database : committing(tenantId);
+        await committer.send(new TransactWriteCommand({ TransactItems, ClientRequestToken: token }));
         return undefined;
       } catch (error) {
         if (!isNamed(error, "TransactionCanceledException")) throw error;

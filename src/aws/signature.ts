@@ -9,7 +9,7 @@ export interface SigningCredentials {
 export interface UnsignedRequest {
   /** In lower case, `host` among them. */
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Uint8Array;
   readonly region: string;
   readonly service: string;
 }
@@ -25,7 +25,7 @@ export function signedHeaders(
   nowMs: number,
 ): Record<string, string> {
   const { createHash, createHmac } = process.getBuiltinModule("node:crypto");
-  const hash = (text: string) => createHash("sha256").update(text).digest("hex");
+  const hash = (text: string | Uint8Array) => createHash("sha256").update(text).digest("hex");
   const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
 
   const at = `${new Date(nowMs).toISOString().slice(0, 19).replaceAll(/[-:]/g, "")}Z`;

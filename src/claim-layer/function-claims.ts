@@ -45,7 +45,7 @@ export function createFunctionClaims(options: ClaimLayerOptions, retentionMs: ()
     const { DynamoDBClient } = await import("../aws/dynamodb-sdk.ts");
     // Safe: only `commit` is a call of the document client, and nothing is committed here. A mocked client is called so.
     const database = (awsSdkV3Client ?? new DynamoDBClient(clientConfig)) as unknown as Database;
-    const store = dynamoClaimStore(database, tableName, sharedForm(itemKey));
+    const store = dynamoClaimStore(database, tableName, { form: sharedForm(itemKey) });
     return { store, claims: createClaims({ store, clock: systemClock, retentionMs }) };
   };
   const open = () => {

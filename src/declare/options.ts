@@ -75,6 +75,11 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
   };
   /** Options of the built-in channels. */
   readonly delivery?: DeliveryOptions;
+  /** A wall between tenants in the account too, for tables with `tenant: true`: see `docs/tenants.md`. Default: none. */
+  readonly isolation?: {
+    /** The ARN of the role that is assumed for each tenant. Default `KEELSON_ISOLATION_ROLE`; outside production only that. */
+    readonly role?: string;
+  };
   readonly messages?: {
     /**
      * Whether events, jobs and deliveries prove that they come from this server. `require` refuses those that do not; only
@@ -130,6 +135,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     limits: unchecked,
     once: unchecked,
     delivery: unchecked,
+    isolation: unchecked,
     messages: unchecked,
     shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
@@ -177,6 +183,9 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     allowPrivate: isFlag,
     timeoutMs: (value) =>
       Number.isSafeInteger(value) && Number(value) > 0 && Number(value) <= 300_000 ? undefined : "1 to 300,000 milliseconds",
+  });
+  group("isolation", options?.isolation, {
+    role: (value) => (isText(value, /^arn:[a-z-]+:iam::\d{12}:role\/[\w+=,.@/-]{1,576}$/) ? undefined : "the ARN of a role"),
   });
   group("messages", options?.messages, {
     proof: (value) => (messageProofs.includes(value) ? undefined : "off, sign or require"),

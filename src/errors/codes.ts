@@ -17,6 +17,7 @@ export const errorCodes = Object.freeze({
   internal_error: 500,
   response_too_large: 500,
   config_unavailable: 503,
+  isolation_unavailable: 503,
   overloaded: 503,
   timeout: 504,
 });

@@ -47,6 +47,19 @@ test("tokens are verified with a secret of the environment, where the server doe
   expect(needsOf(serverInternals(buildServer({ features: [spoons], auth }))).hasAuthSecret).toBe(false);
 });
 
+test("a server is isolated where it asks for it and has rows of tenants", () => {
+  const forks = defineFeature("forks", (r) => {
+    r.table("forks", { partitionKey: "id", tenant: true });
+  });
+  const isIsolated = (feature: typeof forks, more: object) =>
+    needsOf(serverInternals(buildServer({ features: [feature], ...more }))).isIsolated;
+  expect([isIsolated(forks, {}), isIsolated(spoons, { isolation: {} }), isIsolated(forks, { isolation: {} })]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+});
+
 test("variables name others, a queue by its URL as well", () => {
   const env = {
     KEELSON_TABLE_SPOONS: "cutlery",

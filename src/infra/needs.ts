@@ -68,6 +68,8 @@ export interface Needs {
   readonly parameters: NeededParameters;
   /** Whether what answers requests verifies tokens with `KEELSON_AUTH_SECRET`. */
   readonly hasAuthSecret: boolean;
+  /** Whether rows of tenants are reached by sessions of a role: there are such rows, and it is asked for. */
+  readonly isIsolated: boolean;
 }
 
 /** What names are made of. */
@@ -95,6 +97,7 @@ export function needsOf({ options, registry }: DeclaredServer, { env = {}, prefi
         : undefined,
     parameters: { overrides: options.ssm?.path, keyRing: options.keyRing?.parameter },
     hasAuthSecret: options.auth === undefined,
+    isIsolated: options.isolation !== undefined && [...registry.tables.values()].some(({ tenant }) => tenant === true),
   };
 }
 

@@ -16,6 +16,8 @@ export interface ClaimCommit {
   readonly token: string;
   /** Where there is a claim: it becomes this, if it is in progress and its owner's. */
   readonly completed: { readonly key: ClaimKey; readonly claim: CompletedClaim } | undefined;
+  /** Whose run it is. */
+  readonly tenantId?: string | undefined;
 }
 
 /** Keeps claims: each of these calls is atomic. */

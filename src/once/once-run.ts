@@ -57,6 +57,8 @@ export type RunOutcome<Result> =
 
 /** One run: its claim, if any, and its work. */
 export interface Run<Result> extends RunLog {
+  /** Whose it is; absent of a system run. */
+  readonly tenantId?: string | undefined;
   /** Absent if the run needs no claim. */
   readonly claim: OnceClaim | undefined;
   /** The text of the claim's key, where it is known: what stands in maps is hashed once. */

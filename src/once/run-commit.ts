@@ -14,6 +14,8 @@ export interface RunCommitOptions {
   readonly pause: (attempt: number) => Promise<void>;
   /** The claim of the run; absent where nothing claims it. */
   readonly claim: Claim | undefined;
+  /** Whose run it is. */
+  readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
   /** The part of an answer that is stored for repeats; absent where they get none. @throws if the answer cannot be sent. */
   readonly toStored: ((answer: WriteAnswer) => WriteAnswer) | undefined;
@@ -64,7 +66,7 @@ const refusals = [
 const recordBytes = 1_024;
 
 /** Creates the {@link RunCommit} of one run. */
-export function createRunCommit({ store, clock, pause, claim, cipher, toStored, signal }: RunCommitOptions): RunCommit {
+export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, toStored, signal }: RunCommitOptions): RunCommit {
   let committed: Committed | undefined;
   let isUncertain = false;
   let pending: Promise<void> | undefined;
@@ -93,7 +95,7 @@ export function createRunCommit({ store, clock, pause, claim, cipher, toStored, 
     const expiresAt = expiry(nowMs);
     const completed = claim === undefined ? undefined : await completion(claim, stored, nowMs);
     const isEmpty = items.length === 0 && completed === undefined;
-    await (isEmpty ? undefined : send({ items, completed, token: crypto.randomUUID() }));
+    await (isEmpty ? undefined : send({ items, completed, tenantId, token: crypto.randomUUID() }));
     committed = { answer, stored, expiresAt };
   };
 
@@ -174,9 +176,9 @@ function assertRepeatable(answer: WriteAnswer): void {
     throw new TypeError(`ctx.commit: an answer of ${answer.status} says that nothing was done; throw instead`);
 }
 
-/** Whether DynamoDB has refused the request as such, so that nothing was written. */
+/** Whether the request was refused as such, by DynamoDB or by keelson before it was sent, so that nothing was written. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof Error && refusals.includes(error.name);
+  return error instanceof FrameworkError || (error instanceof Error && refusals.includes(error.name));
 }
 
 function describe(reasons: readonly CancellationReason[]): string {

@@ -109,10 +109,11 @@ class RunInProgress<Result> implements RunParts {
   /** Made for the first commit: most runs have none. */
   readonly commit: RunCommit["commit"] = (...given) => {
     const { store, clock, pause } = this.#parts;
-    const { claim: wanted, signal } = this.#run;
+    const { claim: wanted, signal, tenantId } = this.#run;
     // Nobody asks for the answer of a message.
     const toStored = wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
-    this.#commit ??= createRunCommit({ store, clock, pause, claim: this.#claim, cipher: wanted?.cipher, toStored, signal });
+    const own = { claim: this.#claim, tenantId, cipher: wanted?.cipher, toStored, signal };
+    this.#commit ??= createRunCommit({ store, clock, pause, ...own });
     return this.#commit.commit(...given);
   };
 

@@ -137,7 +137,8 @@ class RunEffects implements Effects {
   readonly #unclaimedCommit: RunParts["commit"] = (...given) => {
     const { clock } = this.#scope.runtime;
     const { pause } = this.#runs.once;
-    const parts = { claim: undefined, cipher: undefined, toStored: undefined, signal: undefined };
+    const { tenantId } = this.#cause;
+    const parts = { claim: undefined, tenantId, cipher: undefined, toStored: undefined, signal: undefined };
     return createRunCommit({ store: this.#adapters.claims, clock, pause, ...parts }).commit(...given);
   };
 

@@ -22,7 +22,7 @@ interface RequestDatabase {
  * With a wall the client's middlewares are the request's own, around the client's. Whatever sends a command takes them: `send`, that
  * of the client's class, and clients that are made from this one.
  */
-export function requestDatabases(client: Database, wall?: Wall): (request: DatabaseRequest) => Database {
+export function requestDatabases(client: Database, wall?: Pick<Wall, "stackFor">): (request: DatabaseRequest) => Database {
   const common = Object.create(client, {
     send: { value: send },
     // Found here, a request's own are set without asking the client, which may be a proxy.
@@ -45,7 +45,7 @@ export function requestDatabases(client: Database, wall?: Wall): (request: Datab
     return this[ownRequest].sessionFor(owner);
   }
 
-  function walled(wall: Wall) {
+  function walled(wall: Pick<Wall, "stackFor">) {
     return function middlewareStack(this: RequestDatabase): Stack {
       this[ownStack] ??= wall.stackFor(client.middlewareStack, this[ownRequest]);
       return this[ownStack];
@@ -74,4 +74,18 @@ export function requestDatabases(client: Database, wall?: Wall): (request: Datab
     queueMicrotask(() => callback(abortSignal.reason));
     return undefined;
   }
+}
+
+/** A client whose commands go through other middlewares. */
+export function databaseWith(client: Database, stackOf: (stack: Stack) => Stack): Database {
+  let stack: Stack | undefined;
+  // Safe: it inherits from the client.
+  return Object.create(client, {
+    middlewareStack: {
+      get: () => {
+        stack ??= stackOf(client.middlewareStack);
+        return stack;
+      },
+    },
+  }) as Database;
 }

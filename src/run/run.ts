@@ -28,7 +28,11 @@ export async function run<Result>(scope: RequestScope, adapters: Adapters, work:
   const { runtime, log, signal } = scope;
   const { claim, logPrefix, answerOf } = work;
   const runs = runtime.openedRuns ?? (await runtime.runs());
-  return runs.once.run({ claim, logPrefix, log, signal, answerOf, work: (parts) => perform(scope, adapters, runs, parts, work) });
+  const { tenantId } = scope.user;
+  return runs.once.run({
+    ...{ claim, logPrefix, log, signal, tenantId, answerOf },
+    work: (parts) => perform(scope, adapters, runs, parts, work),
+  });
 }
 
 async function perform<Result>(

@@ -1,7 +1,9 @@
 import { AccessDeniedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
 import { createCommandCheck, type Refusal, tableOf, type WalledTable } from "./check-command.ts";
-import { tenantPrefix } from "./tenant-prefix.ts";
+import { acrossTag, type Isolation, type OpenSession, sessionOpener } from "./isolation.ts";
+import type { SessionTag } from "./session-credentials.ts";
+import { encodeTenant, tenantPrefix } from "./tenant-prefix.ts";
 import { type Stack, walledStack } from "./walled-stack.ts";
 
 /** Whose commands are checked, and where a refused one is logged. */
@@ -20,6 +22,16 @@ export interface Wall {
    * @throws AccessDeniedError for an item beyond the tenant's rows.
    */
   checkItems<Items>(items: Items, caller: WallCaller): Items;
+  /** The wall in the account; there where it is asked for. */
+  readonly account?: AccountWall | undefined;
+}
+
+/** The middlewares of clients whose commands on walled tables are signed as a session, without a check. */
+export interface AccountWall {
+  /** For the rows of every tenant. */
+  stackAcross(stack: Stack): Stack;
+  /** For what a tenant's run commits. */
+  stackOf(stack: Stack, tenantId: string): Stack;
 }
 
 /** A walled table as it is declared. */
@@ -31,16 +43,23 @@ export interface DeclaredTenantTable {
   readonly indexes: readonly { readonly name: string; readonly partitionKey: string }[];
 }
 
-/** Creates the {@link Wall} of a server. */
-export function createWall(declared: readonly DeclaredTenantTable[]): Wall {
-  const check = createCommandCheck(byPhysicalName(declared));
+/** Creates the {@link Wall} of a server; with `isolation` there is one in the account, too. */
+export function createWall(declared: readonly DeclaredTenantTable[], isolation?: Isolation): Wall {
+  const tables = byPhysicalName(declared);
+  const check = createCommandCheck(tables);
+  const opener = (tag: SessionTag): OpenSession | undefined =>
+    isolation && sessionOpener(isolation, (table) => tables.has(table), tag);
+  const openerOf = (tenantId: string) => opener({ key: "tenant", value: encodeTenant(tenantId) });
   return {
     stackFor: (stack, caller) => {
+      const { tenantId } = caller;
       const prefix = prefixOf(caller);
-      return walledStack(stack, (command, input) => {
-        const operation = String(command).replace(/Command$/, "");
-        const refusal = check(operation, input, prefix);
-        return refusal === undefined ? undefined : refuse(caller, operation, refusal);
+      return walledStack(stack, {
+        check: (operation, input) => {
+          const refusal = check(operation, input, prefix);
+          return refusal === undefined ? undefined : refuse(caller, operation, refusal);
+        },
+        open: tenantId ? openerOf(tenantId) : undefined,
       });
     },
     checkItems: (items, caller) => {
@@ -51,8 +70,14 @@ export function createWall(declared: readonly DeclaredTenantTable[]): Wall {
       if (refusal !== undefined) throw refuse(caller, "ctx.commit", refusal);
       return copies as typeof items; // safe: each has the members of its original
     },
+    account: isolation && {
+      stackAcross: (stack) => walledStack(stack, { check: unchecked, open: opener(acrossTag) }),
+      stackOf: (stack, tenantId) => walledStack(stack, { check: unchecked, open: openerOf(tenantId) }),
+    },
   };
 }
+
+const unchecked = () => undefined;
 
 /** By the names that DynamoDB knows: two declared tables may be one there, which has the indexes of both. */
 function byPhysicalName(declared: readonly DeclaredTenantTable[]): ReadonlyMap<string, WalledTable> {

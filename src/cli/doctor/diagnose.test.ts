@@ -77,6 +77,16 @@ const of = (findings: readonly Finding[], name: string) => findings.find((findin
 const put = (Name: string, Value: string, Type: "String" | "SecureString") =>
   ssm.send(new PutParameterCommand({ Name, Value, Type, Overwrite: true }));
 
+test("a server whose tenants are kept apart in the account is asked for their role", async () => {
+  const owned = defineFeature("owned", (r) => {
+    r.table("owned", { partitionKey: "id", tenant: true });
+  });
+  const server = buildServer({ features: [owned], isolation: {}, environment: "production" });
+  const findings = await look({}, server);
+  expect(of(findings, "isolation")).toMatchObject({ status: "skip", message: expect.stringContaining("KEELSON_ISOLATION_ROLE") });
+  expect(of(await look(), "isolation")).toBeUndefined();
+});
+
 describe("a server that has what it needs", () => {
   test("has nothing wrong, in the order of what is looked at, and what an emulator lacks was not checked", async () => {
     const findings = await look();

@@ -9,6 +9,7 @@ import type { Variables } from "../../process/environment.ts";
 import { accountChecks } from "./account.ts";
 import { busChecks } from "./bus.ts";
 import { outcomeOf } from "./call-error.ts";
+import { isolationChecks } from "./isolation.ts";
 import { messageChecks } from "./messages.ts";
 import type { Check, Outcome } from "./outcome.ts";
 import { parameterChecks, ringlessChecks } from "./parameters.ts";
@@ -38,14 +39,20 @@ export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }
   const { options } = server;
   const signal = AbortSignal.timeout(timeoutMs);
   const at = (service: ServiceName, endpoint?: string) => placeOf(service, env, { signal, timeoutMs, endpoint });
-  const places = { dynamodb: at("dynamodb", options.dynamodb?.endpoint), ssm: at("ssm"), sqs: at("sqs"), events: at("events") };
+  const places = {
+    dynamodb: at("dynamodb", options.dynamodb?.endpoint),
+    ssm: at("ssm"),
+    sqs: at("sqs"),
+    events: at("events"),
+    sts: at("sts"),
+  };
   const dynamodb = new DynamoDBClient(places.dynamodb.options);
   const timing = new DynamoDBClient({ ...places.dynamodb.options, maxAttempts: 1 });
   const sqs = new SQSClient(places.sqs.options);
   const eventBridge = new EventBridgeClient(places.events.options);
   const reader = await openParameters({ ...places.ssm.options, attemptMs: timeoutMs, totalMs: timeoutMs });
   try {
-    const { tables, events, jobs, bus, parameters } = needsOf(server, { env });
+    const { tables, events, jobs, bus, parameters, isIsolated } = needsOf(server, { env });
     const asked = (queue: NeededQueue | undefined) => (queue === undefined ? [] : [askedQueue(sqs, places.sqs, queue)]);
     const eventQueue = asked(events);
     const checks: Check[] = [
@@ -54,6 +61,7 @@ export async function diagnose(server: DeclaredServer, { env, clock, timeoutMs }
       ...parameterChecks(reader, places.ssm, server, parameters),
       ...ringlessChecks(server),
       ...messageChecks(server),
+      ...(isIsolated ? isolationChecks(server, env, places.sts) : []),
       ...[...eventQueue, ...asked(jobs)].flatMap((queue) => queueChecks(sqs, places.sqs, queue)),
       ...(bus === undefined ? [] : busChecks(eventBridge, places.events, bus, { queue: eventQueue[0], place: places.sqs })),
     ];

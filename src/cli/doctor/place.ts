@@ -6,7 +6,7 @@ import { CallError } from "./call-error.ts";
 import { command } from "./command-line.ts";
 
 /** A service of AWS, as its command line calls it. */
-export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events";
+export type ServiceName = "dynamodb" | "ssm" | "sqs" | "events" | "sts";
 
 /** Where a service is, and how it is asked. */
 export interface Place {
@@ -28,7 +28,7 @@ export interface Place {
   aws(...words: readonly string[]): string;
 }
 
-const variableNames = { dynamodb: "DYNAMODB", ssm: "SSM", sqs: "SQS", events: "EVENTBRIDGE" } as const;
+const variableNames = { dynamodb: "DYNAMODB", ssm: "SSM", sqs: "SQS", events: "EVENTBRIDGE", sts: "STS" } as const;
 
 /**
  * Where a service is that the environment, or the server itself, names.

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { isolationRole } from "./isolation.ts";
+
+const [role, other] = ["arn:aws:iam::123456789012:role/tenants", "arn:aws:iam::123456789012:role/others"];
+const named = { KEELSON_ISOLATION_ROLE: other };
+
+test.each<[string, { readonly role?: string } | undefined, Record<string, string>, boolean, string | undefined]>([
+  ["not asked for, there is none, whatever the variable says", undefined, named, true, undefined],
+  ["the variable names the role", {}, named, true, other],
+  ["the option wins over the variable", { role }, named, true, role],
+  ["the option is enough", { role }, {}, true, role],
+  ["elsewhere the variable alone names a role", { role }, named, false, other],
+  ["elsewhere there is none without it", { role }, { KEELSON_ISOLATION_ROLE: "" }, false, undefined],
+])("%s", (_, isolation, variables, isDeployed, found) => {
+  expect(isolationRole(isolation === undefined ? {} : { isolation }, variables, isDeployed)).toBe(found);
+});
+
+test("asked for in production, and named by nothing, it is an error that says what to set", () => {
+  expect(() => isolationRole({ isolation: {} }, {}, true)).toThrow(
+    "isolation: there is no role; set KEELSON_ISOLATION_ROLE to its ARN, or isolation.role of buildServer",
+  );
+});

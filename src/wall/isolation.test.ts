@@ -1,0 +1,46 @@
+import { expect, test, vi } from "vitest";
+import { acrossTag, type Isolation, sessionOpener } from "./isolation.ts";
+
+const opened = vi.fn();
+const isolation: Isolation = { open: vi.fn<Isolation["open"]>(async () => opened) };
+const tag = { key: "tenant", value: "acme" } as const;
+const open = sessionOpener(isolation, (table) => table === "files", tag);
+const arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/files";
+const [walled, other] = [{ TableName: "files" }, { TableName: "counts" }];
+
+test.each<[string, object]>([
+  ["GetItem", walled],
+  ["Query", { TableName: arn, IndexName: "byOwner" }],
+  ["BatchGetItem", { RequestItems: { files: { Keys: [] } } }],
+  ["BatchWriteItem", { RequestItems: { [arn]: [] } }],
+  ["TransactGetItems", { TransactItems: [{ Get: other }, { Get: walled }] }],
+  ["TransactWriteItems", { TransactItems: [{ ConditionCheck: { TableName: arn } }, { Put: other }] }],
+])("%s of %j is the session's", async (operation, input) => {
+  expect(await open(operation, input)).toBe(opened);
+  expect(isolation.open).toHaveBeenLastCalledWith(tag);
+});
+
+test.each<[string, unknown]>([
+  ["GetItem", other],
+  ["PutItem", { TableName: `${arn}/index/byOwner` }],
+  ["BatchGetItem", { RequestItems: { counts: {} } }],
+  ["TransactWriteItems", { TransactItems: [{ Put: other }, { Put: undefined }, null, "files"] }],
+  ["ExecuteStatement", { Statement: 'SELECT * FROM "files"' }],
+  ["ListTables", {}],
+  ["ListTables", undefined],
+])("%s of %j is the process's own", (operation, input) => {
+  expect(open(operation, input)).toBeUndefined();
+});
+
+test.each(["BatchGetItem", "BatchWriteItem"])(
+  "%s of both kinds of tables is refused: no credentials are for both",
+  async (operation) => {
+    await expect(open(operation, { RequestItems: { files: [], counts: [] } })).rejects.toThrow(
+      `${operation} has tables with tenants and others, which take credentials of their own here; send two commands`,
+    );
+  },
+);
+
+test("the tag for every tenant is none that a tenant can have", () => {
+  expect(acrossTag.key).not.toBe(tag.key);
+});
