@@ -33,12 +33,12 @@ export function hookProblems({ hooks, handlers }: Pick<Registry, "hooks" | "hand
   return [...hooks.values()].flat().flatMap(({ feature, write }) => {
     const kind = handlers.get(write)?.kind;
     if (kind === "write") return [];
-    const meant = nearest(write, writes);
-    const fix = meant === undefined ? "name a write, or add the feature that declares it" : `did you mean ${quoted(meant)}?`;
     if (kind === "query") {
       const message = `${quoted(write)} is a query, and only writes have hooks`;
-      return [{ feature, key: hookKey(write), rule: "hook-query", message, fix }];
+      return [{ feature, key: hookKey(write), rule: "hook-query", message, fix: "hook a write" }];
     }
+    const meant = nearest(write, writes);
+    const fix = meant === undefined ? "name a write, or add the feature that declares it" : `did you mean ${quoted(meant)}?`;
     const message = `no feature of this server declares the write ${quoted(write)}`;
     return [{ feature, key: hookKey(write), rule: "hook-undeclared", message, fix }];
   });

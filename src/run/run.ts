@@ -51,14 +51,14 @@ async function perform<Result>(
   // A request without a signal gets none, even if other callers share its run.
   if (scope.signal !== undefined) scope.runSignal = parts.signal;
   const { hooks } = work;
-  const joining = async (result: unknown): Promise<readonly CommitItem[]> => {
-    const items = (await hooks?.itemsOf(result)) ?? [];
+  const joining = async (from: NonNullable<typeof hooks>, result: unknown): Promise<readonly CommitItem[]> => {
+    const items = await from.itemsOf(result);
     return adapters.wall?.checkItems(items, { tenantId: scope.user.tenantId, log: scope.log }) ?? items;
   };
   const commitAll = async (items: readonly CommitItem[], result: unknown): Promise<void> => {
     if (hooks?.isRunning()) throw new Error("ctx.commit: a hook commits nothing; return the items from its `commit`");
     const answer = await work.committedAnswer(result);
-    const all = hooks === undefined ? items : [...items, ...(await joining(result))];
+    const all = hooks === undefined ? items : [...items, ...(await joining(hooks, result))];
     await (made.effects ?? parts).commit(all, answer);
   };
   let committing: Promise<void> | undefined;
@@ -73,7 +73,7 @@ async function perform<Result>(
     await committing?.catch(() => undefined);
     await effects().settle(
       () => work.answerOf(result),
-      () => joining(result),
+      () => joining(hooks, result),
     );
   }
   return result;
