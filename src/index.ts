@@ -32,6 +32,7 @@ export type { Closer, ReadyCheck } from "./declare/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./declare/delivery-options.ts";
 export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./declare/feature.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
+export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks.ts";
 export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
 export type { DeliveryAccessor, PipelineContext } from "./declare/pipeline-context.ts";

@@ -17,6 +17,26 @@ export interface Query<Input extends StandardSchemaV1, Output extends StandardSc
 // biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
 export interface Queries {}
 
+/** The types of a write, from its schemas. */
+export interface Write<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
+  /** What the `input` schema takes. */
+  readonly input: StandardSchemaV1.InferInput<Input>;
+  /** What it makes of that: what the handler and the hooks get. */
+  readonly accepted: StandardSchemaV1.InferOutput<Input>;
+  readonly output: StandardSchemaV1.InferInput<Output>;
+}
+
+/**
+ * The writes that `r.hook` knows, by full name. A feature adds its own:
+ *
+ * @example
+ * declare module "keelson" {
+ *   interface Writes { "files.file.create": Write<typeof newFile, typeof file> }
+ * }
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: features add to it by declaration merging
+export interface Writes {}
+
 /**
  * The events that `ctx.publish` and `r.on` know, by type, with the output types of their schemas. A feature adds its own:
  *

@@ -1,12 +1,14 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { ConfigKeyHandle, KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
-import type { Events } from "../context/names.ts";
+import type { Events, Writes } from "../context/names.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { AccessRule } from "../identity/access.ts";
 import { configKeys, handler, type RawOptions } from "./declare.ts";
+import { hook } from "./declare-hook.ts";
 import { channel, consumer, event, job } from "./declare-messages.ts";
 import { table } from "./declare-table.ts";
 import type { Awaitable, DeclaredOutput, HandlerDeclaration, QueryOptions, WriteOptions } from "./handler.ts";
+import type { HookDeclaration, HookOptions } from "./hooks.ts";
 import type {
   ChannelDeclaration,
   ChannelOptions,
@@ -36,6 +38,7 @@ export interface FeatureDeclarations {
   readonly schedules: readonly ScheduleDeclaration[];
   /** Whose tables its handlers reach beside its own, by the feature's name. */
   readonly uses: ReadonlyMap<string, TableUse>;
+  readonly hooks: readonly HookDeclaration[];
   /** What is wrong with the declarations: `buildServer` reports them all at once. */
   readonly problems: readonly BootProblem[];
 }
@@ -46,8 +49,8 @@ export type ConfigHandles<Keys> = {
 };
 
 /**
- * The `r` that a feature declares its parts with. Where the name of the feature is known, entries of `Queries` and `Jobs` are
- * held to the schemas that are declared under their names.
+ * The `r` that a feature declares its parts with. Where the name of the feature is known, entries of `Queries`, `Writes` and
+ * `Jobs` are held to the schemas that are declared under their names.
  */
 export interface FeatureBuilder<Name extends string = string> {
   /**
@@ -77,10 +80,21 @@ export interface FeatureBuilder<Name extends string = string> {
     Rule extends AccessRule = AccessRule,
   >(name: Operation, options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`>): void;
   /** Declares a handler that changes something, called `<entity>.<operation>`. */
-  write<Input extends StandardSchemaV1, Output, const Result = Awaitable<Output>, Rule extends AccessRule = AccessRule>(
-    name: string,
-    options: WriteOptions<Input, Output, Result, Rule>,
-  ): void;
+  write<
+    const Operation extends string,
+    Input extends StandardSchemaV1,
+    Output = DeclaredOutput<`${Name}.${Operation}`>,
+    const Result = Awaitable<Output>,
+    Rule extends AccessRule = AccessRule,
+  >(name: Operation, options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`>): void;
+  /**
+   * Hooks into a write of any feature of the server, by its full name. All hooks of a write run under its claim, in the order of
+   * the features; a replay runs none.
+   *
+   * @example
+   * r.hook("files.file.create", { before: async (ctx, file) => refuseWhereFull(ctx, file) });
+   */
+  hook<Write extends keyof Writes>(write: Write, options: HookOptions<Write>): void;
   /**
    * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload is an object without
    * a `requestId`, checked when it is published and when it is consumed.
@@ -148,6 +162,7 @@ export function defineFeature<const Members extends object = object, const Name 
   const jobs: JobDeclaration[] = [];
   const channels: ChannelDeclaration[] = [];
   const schedules: ScheduleDeclaration[] = [];
+  const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
 
@@ -173,6 +188,7 @@ export function defineFeature<const Members extends object = object, const Name 
     write: (handlerName, options) => {
       handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
     },
+    hook: (write, options) => void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
     event: (type, schema) => void events.push(event(name, type, schema, report)),
     on: (type, consumerName, run) => void consumers.push(consumer(name, type, consumerName, run, report)),
     job: (jobName, options) => void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
@@ -216,6 +232,7 @@ export function defineFeature<const Members extends object = object, const Name 
     channels,
     schedules,
     uses: featureUses(options as RawOptions | undefined, report),
+    hooks,
     problems,
   };
   // Safe: the literal has exactly the members of `Feature<Members, Name>`.

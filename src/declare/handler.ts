@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Queries } from "../context/names.ts";
+import type { Queries, Writes } from "../context/names.ts";
 import type { BodyKind } from "../http/message.ts";
 import type { Reply } from "../http/reply.ts";
 import type { AccessRule, CallerOf } from "../identity/access.ts";
@@ -26,27 +26,45 @@ type Returned<Given, Output> = [Settled<Given>] extends [Answer<Output>]
 /** `Awaited`, of promises alone: that costs a fifth of the instantiations. */
 type Settled<Given> = Given extends Promise<infer Value> ? Value : Given;
 
-/** A schema, or nothing that compiles where the entry of `Queries` has another input. */
-type QueryInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
+/** A schema, or nothing that compiles where the entry of `Queries` or `Writes` contradicts it. */
+type DeclaredInput<Input extends StandardSchemaV1, Name extends string> = Name extends keyof Queries
   ? [Queries[Name]["input"]] extends [StandardSchemaV1.InferInput<Input>]
     ? Input
     : `${Name} has another input in Queries`
-  : Input;
+  : Name extends keyof Writes
+    ? WriteInput<Input, Name>
+    : Input;
 
-type QueryOutput<Output, Name extends string> = Name extends keyof Queries
+/** Hooks get what the schema gives, and what they change it takes again. */
+type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & string> = [
+  Writes[Name]["input"],
+  StandardSchemaV1.InferOutput<Input>,
+] extends [StandardSchemaV1.InferInput<Input>, Writes[Name]["accepted"]]
+  ? Input
+  : `${Name} has another input in Writes`;
+
+type OutputSchema<Output, Name extends string> = Name extends keyof Queries
   ? [Output] extends [Queries[Name]["output"]]
     ? StandardSchemaV1<Output>
     : `${Name} has another output in Queries`
-  : StandardSchemaV1<Output>;
+  : Name extends keyof Writes
+    ? [Output] extends [Writes[Name]["output"]]
+      ? StandardSchemaV1<Output>
+      : `${Name} has another output in Writes`
+    : StandardSchemaV1<Output>;
 
-/** What the result of a query is where its options have no `output`. */
-export type DeclaredOutput<Name extends string> = Name extends keyof Queries ? Queries[Name]["output"] : unknown;
+/** What the result of a handler is where its options have no `output`. */
+export type DeclaredOutput<Name extends string> = Name extends keyof Queries
+  ? Queries[Name]["output"]
+  : Name extends keyof Writes
+    ? Writes[Name]["output"]
+    : unknown;
 
 interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule, Name extends string> {
   /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
-  readonly input?: QueryInput<Input, Name>;
+  readonly input?: DeclaredInput<Input, Name>;
   /** Types the result. Outside production a result that does not match is a 500; of a `Response` a JSON body of a 2xx. Never transforms the result. */
-  readonly output?: QueryOutput<Output, Name>;
+  readonly output?: OutputSchema<Output, Name>;
   /** `ctx.user` follows `access`: behind every rule but `access.everyone` its IDs are strings. */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
@@ -78,14 +96,17 @@ export type QueryOptions<
   Name extends string = string,
 > = HandlerOptions<Input, Output, Result, Rule, Name> & (Routed<Rule> | Unrouted);
 
-/** Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. */
-export type WriteOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule = AccessRule> = HandlerOptions<
-  Input,
+/**
+ * Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. `Result` and `Name` are as
+ * those of a query, `Name` with {@link Writes}.
+ */
+export type WriteOptions<
+  Input extends StandardSchemaV1,
   Output,
   Result,
-  Rule,
-  string
-> &
+  Rule extends AccessRule = AccessRule,
+  Name extends string = string,
+> = HandlerOptions<Input, Output, Result, Rule, Name> &
   Repeats &
   (
     | (Routed<Rule> & { /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind })

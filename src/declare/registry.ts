@@ -2,6 +2,7 @@ import type { RegisteredConfigKey } from "../config/declare/key.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";
+import type { HookDeclaration } from "./hooks.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
 import { configTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
@@ -25,6 +26,8 @@ export interface Registry {
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** By full name: `files.report.nightly`. */
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
+  /** By the full name of the write, in the order of the features. */
+  readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   /** What is wrong with the declarations themselves, including duplicate names. */
   readonly problems: readonly BootProblem[];
 }
@@ -125,6 +128,10 @@ export function createRegistry(features: readonly Feature[]): Registry {
       "schedule",
       (feature) => feature.schedules,
       (schedule) => schedule.name,
+    ),
+    hooks: Map.groupBy(
+      declared.flatMap(({ hooks }) => hooks),
+      ({ write }) => write,
     ),
     problems,
   });

@@ -44,8 +44,11 @@ export type RunWork<Result> = (run: RunParts) => Promise<Result>;
 
 /** How a run ended; a failure is thrown instead. */
 export type RunOutcome<Result> =
-  /** The work's own result is what counts; of a write that is claimed there is the answer as well. */
-  | { readonly kind: "done"; readonly result: Result; readonly answer: WriteAnswer | undefined }
+  /**
+   * The work's own result is what counts; of a write that is claimed there is the answer as well. `isNoted`: nothing is left
+   * of which the claim does not say, so that a repeat that comes in time does not do it again.
+   */
+  | { readonly kind: "done"; readonly result: Result; readonly answer: WriteAnswer | undefined; readonly isNoted: boolean }
   /** It committed: what happened afterwards does not count. */
   | { readonly kind: "committed"; readonly answer: WriteAnswer }
   /** It was done before. A message has no answer. */

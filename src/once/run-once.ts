@@ -173,6 +173,7 @@ class RunInProgress<Result> implements RunParts {
             kind: "done",
             result: work.result,
             answer: wanted?.kind === "write" ? answerOf(work.result) : undefined,
+            isNoted: commit !== "unknown" && step.claim !== "unrecorded" && step.claim !== "unknown",
           };
         case "committed": {
           const { answer, stored, expiresAt } = committed as NonNullable<typeof committed>;

@@ -24,8 +24,11 @@ export interface Effects {
   deliver: DeliveryAccessor["send"];
   /** Commits items together with the events so far, and dispatches these. */
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
-  /** Commits the events of a run that came to its end without a commit. `answer` is asked for only where there are any. */
-  settle(answer: () => WriteAnswer): Promise<void>;
+  /**
+   * Commits the events of a run that came to its end without a commit, and the items of `joining`, which is asked only where
+   * something was done; `answer` only where there may be any. Nothing is published any more.
+   */
+  settle(answer: () => WriteAnswer, joining?: () => Promise<readonly TransactionItem[]>): Promise<void>;
 }
 
 /** How long an answer waits for its events to be dispatched, in milliseconds; they arrive all the same. */
@@ -65,7 +68,7 @@ class RunEffects implements Effects {
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
     const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
     if (this.#hasSettled || this.#run.hasCommitted())
-      throw new Error("ctx.publish: the run has committed; publish before ctx.commit");
+      throw new Error("ctx.publish: the run has committed; publish before ctx.commit, and in a hook before `after`");
     this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
   }
 
@@ -114,12 +117,15 @@ class RunEffects implements Effects {
     return this.#commit(this.#run.commit, items, answer);
   }
 
-  async settle(answer: () => WriteAnswer): Promise<void> {
-    if (this.#held.length === 0 || this.#run.hasCommitted()) return;
-    const given = answer();
-    if (saysNotDone(given)) return;
-    // One with cookies is never stored, so the claim is released: its events go by themselves.
-    await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, [], given);
+  async settle(answer: () => WriteAnswer, joining?: () => Promise<readonly TransactionItem[]>): Promise<void> {
+    if (!this.#run.hasCommitted() && (this.#held.length > 0 || joining !== undefined)) {
+      const given = answer();
+      const items = saysNotDone(given) ? undefined : ((await joining?.()) ?? []);
+      if (items !== undefined && this.#held.length + items.length > 0) {
+        // One with cookies is never stored, so the claim is released: its events go by themselves.
+        await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, items, given);
+      }
+    }
     this.#hasSettled = true;
   }
 

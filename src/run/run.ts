@@ -1,3 +1,4 @@
+import type { CommitItem } from "../context/database.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Cause } from "../events/cause.ts";
 import type { WriteAnswer } from "../once/answer.ts";
@@ -7,6 +8,7 @@ import { type ContextParts, createContext } from "./context.ts";
 import { createEffects, type Effects } from "./effects.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
+import type { WriteHooks } from "./write-hooks.ts";
 
 /** What is run, and what becomes of its result. */
 export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | "answerOf">, Pick<ContextParts, "request"> {
@@ -14,6 +16,8 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | 
   readonly cause: Cause;
   /** Runs the handler. */
   handle(ctx: PipelineContext): Result | Promise<Result>;
+  /** What features have hooked into it. */
+  readonly hooks?: Pick<WriteHooks, "isRunning" | "itemsOf"> | undefined;
   /** The answer that is committed with what a handler gives `ctx.commit`. @throws where none can be made of it. */
   committedAnswer(result: unknown): WriteAnswer | Promise<WriteAnswer>;
 }
@@ -50,11 +54,31 @@ async function perform<Result>(
   };
   // A request without a signal gets none, even if other callers share its run.
   if (scope.signal !== undefined) scope.runSignal = parts.signal;
-  const commit: ContextParts["commit"] = async (items, result) => {
+  const { hooks } = work;
+  const joining = async (from: NonNullable<typeof hooks>, result: unknown): Promise<readonly CommitItem[]> => {
+    const items = await from.itemsOf(result);
+    return adapters.wall?.checkItems(items, { tenantId: scope.user.tenantId, log: scope.log }) ?? items;
+  };
+  const commitAll = async (items: readonly CommitItem[], result: unknown): Promise<void> => {
+    if (hooks?.isRunning()) throw new Error("ctx.commit: a hook commits nothing; return the items from its `commit`");
     const answer = await work.committedAnswer(result);
-    await (made.effects ?? parts).commit(items, answer);
+    const all = hooks === undefined ? items : [...items, ...(await joining(hooks, result))];
+    await (made.effects ?? parts).commit(all, answer);
+  };
+  let committing: Promise<void> | undefined;
+  const commit: ContextParts["commit"] = (items, result) => {
+    committing = commitAll(items, result);
+    return committing;
   };
   const result = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));
-  await made.effects?.settle(() => work.answerOf(result));
+  if (hooks === undefined) await made.effects?.settle(() => work.answerOf(result));
+  else {
+    // A handler may not have waited for its commit: whether hooks still have to be asked shows only then.
+    await committing?.catch(() => undefined);
+    await effects().settle(
+      () => work.answerOf(result),
+      () => joining(hooks, result),
+    );
+  }
   return result;
 }

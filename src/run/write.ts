@@ -8,16 +8,20 @@ import { errorResponse } from "../http/error-response.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { isWebResponse, toResponse } from "../http/response.ts";
 import { readResponse } from "../http/web-response.ts";
-import type { WriteAnswer } from "../once/answer.ts";
+import { saysNotDone, type WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import type { OnceBy } from "../once/once-by.ts";
 import type { OnceClaim, RunOutcome } from "../once/once-run.ts";
+import { lazy } from "../process/lazy.ts";
 import type { Adapters } from "./adapters.ts";
 import { checkOutput } from "./check-output.ts";
 import { run } from "./run.ts";
 import type { RequestScope } from "./scope.ts";
+
+/** What runs hooks is loaded with the first write that has any. */
+const hooking = lazy(() => import("./write-hooks.ts"));
 
 /** A write that a request asks for; its caller may run it, and its input is accepted. */
 export interface RequestedWrite {
@@ -62,6 +66,11 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     }
     return made;
   };
+  const hooked = scope.runtime.server.registry.hooks.get(declaration.name);
+  const hooks =
+    hooked === undefined
+      ? undefined
+      : (hooking.value ?? (await hooking.open())).createWriteHooks(scope, declaration, hooked, received);
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
@@ -69,12 +78,19 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     claim: isClaimable ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits }) : undefined,
     cause: causeOf(scope),
     request: view,
-    handle: (ctx) => received(declaration.run(ctx, input)),
+    hooks,
+    handle: (ctx) =>
+      hooks === undefined
+        ? received(declaration.run(ctx, input))
+        : hooks.before(ctx, input).then((accepted) => received(declaration.run(ctx, accepted))),
     answerOf: doneAnswer,
     // Safe: as above.
     committedAnswer: async (result) => toResponse(await received(result), shape) as WriteAnswer,
   });
-  return responseOf(ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended);
+  const outcome = ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended;
+  const isNoted = outcome.kind === "committed" || (outcome.kind === "done" && outcome.isNoted && !saysNotDone(outcome.answer));
+  if (isNoted && hooks !== undefined) await hooks.after();
+  return responseOf(outcome);
 }
 
 /** What events and jobs of a request say of it. */

@@ -1,6 +1,7 @@
 import { appOverrideProblems } from "../config/declare/app-overrides.ts";
 import { configKeyProblems } from "../config/declare/validators.ts";
 import type { ConfigResolver } from "../config/read/resolver.ts";
+import { hookProblems } from "../declare/declare-hook.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../declare/declared-server.ts";
 import type { Feature } from "../declare/feature.ts";
 import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
@@ -82,6 +83,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ...messageProblems(registry),
     ...(process.env["AWS_LAMBDA_FUNCTION_NAME"] === undefined ? timeZoneProblems(registry.schedules.values()) : []),
     ...useProblems(registry.features),
+    ...hookProblems(registry),
     ...secretProblems(registry, options),
     // Elsewhere a ring is made from the development secret.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),

@@ -1,10 +1,16 @@
 import { once } from "node:events";
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { buildServer, currentContext } from "keelson";
+import { buildServer, currentContext, defineFeature, type HookOptions } from "keelson";
 import { expect } from "vitest";
 import { type Fixture, files, plans } from "./fixture.ts";
 import { withLambda } from "./lambda.ts";
 import type { Row } from "./row.ts";
+
+declare module "keelson" {
+  interface Writes {
+    "probe.script.write": { input: { id: string }; accepted: unknown; output: unknown };
+  }
+}
 
 const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -119,6 +125,11 @@ export const contextRows: readonly Row[] = [
       const { body } = await handle((ctx) => Object.keys(ctx), { as: newCaller() });
       expect(body).toEqual(expect.arrayContaining(["db", "user", "log", "requestId", "config", "signal"]));
     },
+  },
+  {
+    section: "2.6",
+    sentence: "… hooks …",
+    prove: everythingInHooks,
   },
   {
     section: "4.4",
@@ -292,6 +303,37 @@ async function signalWhereThereIsOne({ app, handle, newCaller, probe, route }: F
   await withLambda(buildServer({ features: [plans, probe] }), app.env, async ({ invoke }) => {
     expect(JSON.parse((await invoke({ path: route(script) })).body ?? "")).toEqual({ has: false, isSignal: false });
   });
+}
+
+/** Each moment of a hook has the `ctx` of its write, with what it carries. */
+async function everythingInHooks({ handle, newCaller, probe, start }: Fixture): Promise<void> {
+  const seen: unknown[] = [];
+  type Hooked = Parameters<NonNullable<HookOptions<"probe.script.write">["after"]>>[0];
+  const look = async (moment: string, ctx: Hooked) => {
+    ctx.log.info(moment);
+    const { Item } = await ctx.db.send(new GetCommand({ TableName: "keelson-config", Key: { pk: "none", sk: "1" } }));
+    const page = await ctx.config(files.config.pageSize);
+    const { plan } = await ctx.query("plans.plan.current", {});
+    seen.push([moment, ctx.requestId, ctx.user.id, page, plan, Item, ctx.signal instanceof AbortSignal]);
+  };
+  const hooks = defineFeature("hooks", (r) => {
+    r.hook("probe.script.write", {
+      before: (ctx) => look("before", ctx),
+      commit: async (ctx) => {
+        await look("commit", ctx);
+        return [{ Put: { TableName: "keelson-config", Item: { pk: "hooked", sk: "1" } } }];
+      },
+      after: (ctx) => look("after", ctx),
+    });
+  });
+  const app = await start(buildServer({ features: [plans, files, probe, hooks] }));
+  const as = newCaller();
+  const { status, requestId, logs } = await handle(() => ({}), { app, as, method: "POST", body: {} });
+  const moments = ["before", "commit", "after"];
+  expect(status).toBe(200);
+  expect(seen).toEqual(moments.map((moment) => [moment, requestId, as.id, 20, "free", undefined, true]));
+  const known = { requestId, tenantId: as.tenantId, userId: as.id, handler: "probe.script.write" };
+  for (const msg of moments) expect(logs).toContainEqual(expect.objectContaining({ ...known, msg }));
 }
 
 /** Duplicates that come at once share a run and its signal, which is that of both contexts, whoever leaves. */

@@ -1,6 +1,6 @@
 /** Why a sentence has no row. */
 export const reasons = {
-  pipeline: "hooks, event streaming and projections are not built yet",
+  pipeline: "event streaming and projections are not built yet",
   open: "the specification leaves it open, so nothing can contradict it",
   advice: "it advises authors or describes the document; no program does it",
   excluded: "it says what is not promised",
@@ -56,7 +56,6 @@ export const notYet: readonly NotYet[] = [
     why: "advice",
   },
   { section: "2.6", sentence: "Two context mechanisms exist.", why: "advice" },
-  { section: "2.6", sentence: "… hooks …", why: "pipeline" },
   { section: "2.6", sentence: "Format of a generated request ID: not shown.", why: "open" },
   { section: "3.1", sentence: "Feature code does nothing for shutdown.", why: "advice" },
   { section: "3.1", sentence: "State names other than draining: not shown.", why: "open" },

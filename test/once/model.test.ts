@@ -26,7 +26,7 @@ const scenario = fc.record({
   }),
 });
 
-test(`${runs} interleavings: never two committed effects of one claim, no stored answer is replaced, no claim is released by another, every caller gets an answer`, async () => {
+test(`${runs} interleavings: never two committed effects of one claim, never two runs that are noted, no stored answer is replaced, no claim is released by another, every caller gets an answer`, async () => {
   const seen = new Set<string>();
   let expired = 0;
   await fc.assert(
@@ -56,6 +56,7 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
         return { process, timers, once };
       });
       const answers: string[] = [];
+      let noted = 0;
       const settled = requests.map(async ({ process: n, deed }, request) => {
         const { process, once } = processes[n] as (typeof processes)[number]; // safe: there are three
         const work = async ({ commit }: RunParts) => {
@@ -69,7 +70,11 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
         const outcome = once.run({ claim: write, logPrefix: "once", log, signal: undefined, work, answerOf: (given) => given });
         const ended = await Promise.race([
           outcome.then(
-            (ended) => String((ended as { readonly answer: WriteAnswer }).answer.body), // safe: a write that did not fail has one
+            (ended) => {
+              // What follows a write runs here, if its process is still there.
+              if (ended.kind === "committed" || (ended.kind === "done" && ended.isNoted)) noted += 1;
+              return String((ended as { readonly answer: WriteAnswer }).answer.body); // safe: a write that did not fail has one
+            },
             (error: Error) => error,
           ),
           dead(process),
@@ -86,6 +91,7 @@ test(`${runs} interleavings: never two committed effects of one claim, no stored
         return;
       }
       expect(world.effects.length).toBeLessThanOrEqual(1);
+      expect(noted).toBeLessThanOrEqual(1);
     }),
     { numRuns: runs, endOnFailure: true, seed },
   );

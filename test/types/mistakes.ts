@@ -43,6 +43,16 @@ export const mistakes: readonly Mistake[] = [
     message: `Type 'ZodObject<{ seats: ZodString; }, $strip>' is not assignable to type '"shop.plan.current has another input in Queries"'.`,
   },
   {
+    name: "a-write-whose-input-contradicts-its-entry",
+    code: `r.write("plan.buy", { input: z.object({ seats: z.string() }), output: plan, handler: () => ({ plan: "pro", seats: 1 }) });`,
+    message: `Type 'ZodObject<{ seats: ZodString; }, $strip>' is not assignable to type '"shop.plan.buy has another input in Writes"'.`,
+  },
+  {
+    name: "a-hook-on-a-write-that-is-not-known",
+    code: `r.hook("shop.plan.by", { after: () => {} });`,
+    message: `Argument of type '"shop.plan.by"' is not assignable to parameter of type '"shop.plan.buy"'.`,
+  },
+  {
     name: "a-job-whose-input-contradicts-its-entry",
     code: `r.job("plan.renew", { input: z.object({ id: z.number() }), handler: async () => {} });`,
     message: `Type 'ZodObject<{ id: ZodNumber; }, $strip>' is not assignable to type '"shop.plan.renew has another payload in Jobs"'.`,
@@ -57,13 +67,14 @@ export const mistakes: readonly Mistake[] = [
 /** A whole module around a statement. */
 export const moduleOf = (
   code: string,
-): string => `import { access, createTenantConfig, createUserConfig, defineFeature, type Query, reply } from "keelson";
+): string => `import { access, createTenantConfig, createUserConfig, defineFeature, type Query, reply, type Write } from "keelson";
 import { z } from "zod";
 
 const taken = z.object({ seats: z.number() });
 const plan = z.object({ plan: z.enum(["free", "pro"]), seats: z.number() });
 declare module "keelson" {
   interface Queries { "shop.plan.current": Query<typeof taken, typeof plan> }
+  interface Writes { "shop.plan.buy": Write<typeof taken, typeof plan> }
   interface Jobs { "shop.plan.renew": { id: string } }
 }
 export const used = [access, createTenantConfig, createUserConfig, reply];

@@ -6,6 +6,7 @@ import {
   type FeatureBuilder,
   type Query,
   reply,
+  type Write,
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -18,6 +19,9 @@ const lend = z.object({ title: z.string() });
 declare module "keelson" {
   interface Queries {
     "typed-library.book.find": Query<typeof place, typeof book>;
+  }
+  interface Writes {
+    "typed-library.book.add": Write<typeof place, typeof book>;
   }
   interface Jobs {
     "typed-library.book.lend": z.input<typeof lend>;
@@ -61,6 +65,64 @@ describe("an entry of Queries", () => {
     defineFeature("typed-archive", ({ query }) => query("book.find", { input, handler: async () => ({}) }));
     // @ts-expect-error a number for a text
     defineFeature("typed-library", ({ query }) => query("book.find", { input, handler: async () => ({}) }));
+  });
+});
+
+describe("an entry of Writes", () => {
+  const handler = async () => ({ title: "Emma" });
+
+  test("is a write with these schemas, or with schemas that take and give as much", () => {
+    r.write("book.add", { input: place, output: book, handler });
+    r.write("book.add", { input: place.extend({ row: z.any().transform(Number) }), output: lend, handler });
+    r.write("book.add", { output: book, handler });
+    r.write("book.add", { input: place, handler: async () => reply({ title: "Emma" }) });
+    r.write("book.other", { input: lend, output: z.object({ at: z.number() }), handler: () => ({ at: 1 }) });
+  });
+
+  test("that contradicts the schemas or the result does not compile", () => {
+    // @ts-expect-error a number for a text
+    r.write("book.add", { input: place.extend({ shelf: z.number() }), output: book, handler });
+    // @ts-expect-error a text where hooks are given a number
+    r.write("book.add", { input: place.extend({ row: z.string() }), output: book, handler });
+    // @ts-expect-error an input that no hook returns
+    r.write("book.add", { input: place.extend({ floor: z.number() }), output: book, handler });
+    // @ts-expect-error the title may be missing
+    r.write("book.add", { input: place, output: book.partial(), handler });
+    // @ts-expect-error the title is missing, and no schema says more than the entry
+    r.write("book.add", { input: place, handler: async () => ({ pages: 1 }) });
+  });
+
+  test("types the hooks of the write, from whatever feature", () => {
+    const { hook } = {} as FeatureBuilder<"typed-archive">;
+    hook("typed-library.book.add", {
+      before: (_ctx, input) => {
+        expectTypeOf(input).toEqualTypeOf<{ shelf: string; row: number }>();
+        return { shelf: input.shelf, row: "7" };
+      },
+      commit: (_ctx, input, result) => {
+        expectTypeOf(input.row).toEqualTypeOf<number>();
+        expectTypeOf(result).toEqualTypeOf<{ title: string; pages?: number | undefined }>();
+        return [{ Put: { TableName: "t", Item: { pk: result.title } } }];
+      },
+      after: async (ctx, input, result) => ctx.log.info(result.title, input),
+    });
+    hook("typed-library.book.add", { before: () => undefined, after: () => {} });
+    hook("typed-library.book.add", { before: async () => {} });
+  });
+
+  test("lets no hook compile that does not fit it", () => {
+    // @ts-expect-error no such write
+    r.hook("typed-library.book.ad", { after: () => {} });
+    // @ts-expect-error a query
+    r.hook("typed-library.book.find", { after: () => {} });
+    // @ts-expect-error the input as the schema takes it has a text
+    r.hook("typed-library.book.add", { before: (_ctx, input) => input });
+    // @ts-expect-error no list
+    r.hook("typed-library.book.add", { commit: () => ({ Put: { TableName: "t", Item: {} } }) });
+    // @ts-expect-error items are returned
+    r.hook("typed-library.book.add", { before: async (ctx) => void (await ctx.commit([], {})) });
+    // @ts-expect-error nothing is published any more
+    r.hook("typed-library.book.add", { after: async (ctx) => ctx.publish("book.added", {}) });
   });
 });
 
