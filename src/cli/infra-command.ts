@@ -7,6 +7,7 @@ import type { Shape } from "../infra/functions.ts";
 import { sizeReport } from "../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../infra/server-template.ts";
 import { type Template, templateText } from "../infra/template.ts";
+import { checkTemplate } from "./check-template.ts";
 import type { CommandContext } from "./command-context.ts";
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
@@ -27,9 +28,12 @@ Options:
   --with <file>               a template of your own that is added, as JSON: resources, and what functions are told
   --out <folder>              where <part>-<stage>.json is written (default: infra/generated)
   --diff <file>               writes nothing; prints what changes against a template of before
+  --check <file>              writes nothing; prints what the server needs that a template has not, or not so
+  --entry <file>              with --check: the module that the template's functions are in, bundled or not
   --help                      print this text
 
-Exit codes: 0 done, 1 failed, or --diff found a change that loses data or cannot be deployed, 2 wrong usage.`;
+Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
+2 wrong usage.`;
 
 interface InfraCall {
   readonly module: string;
@@ -39,13 +43,19 @@ interface InfraCall {
   readonly with: string | undefined;
   readonly out: string;
   readonly diff: string | undefined;
+  readonly check: string | undefined;
+  readonly entry: string | undefined;
 }
 
 /** Runs `keelson infra` and returns its exit code: 0, 1 where it failed or a change is dangerous, 2 where it was used wrongly. */
 export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
     const call = callOf(values, module);
-    const before = call.diff === undefined ? undefined : await readTemplate(call.diff);
+    if (call.check !== undefined) {
+      const checked = { file: call.check, template: await readTemplate("check", call.check), entry: call.entry };
+      return checkTemplate(await loadServer(call.module), checked, context);
+    }
+    const before = call.diff === undefined ? undefined : await readTemplate("diff", call.diff);
     const extension = call.with === undefined ? undefined : await readExtension(call.with);
     const template = await templateOf(call, extension);
     return before === undefined ? await write(template, call, context) : compare(before, template, context);
@@ -81,10 +91,10 @@ function compare(before: ComparedTemplate, after: Template, { print, complain }:
 }
 
 /** @throws UsageError where the file is no template. */
-async function readTemplate(file: string): Promise<ComparedTemplate> {
-  const read = await readJson("diff", file);
+async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
+  const read = await readJson(option, file);
   if (!isTemplate(read))
-    throw new UsageError(`--diff ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`);
+    throw new UsageError(`--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`);
   return read;
 }
 
@@ -130,14 +140,17 @@ const parts: readonly ServerPart[] = ["data", "functions", "all"];
 const shapes: readonly Shape[] = ["one", "each"];
 
 function callOf(
-  { stage, part, shape, with: added, out, diff }: ReturnType<typeof parse>["values"],
+  { stage, part, shape, with: added, out, diff, check, entry }: ReturnType<typeof parse>["values"],
   module: string | undefined,
 ): InfraCall {
   if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
     throw new UsageError(`--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`);
   }
-  return { module, stage, part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes), with: added, out, diff };
+  if (diff !== undefined && check !== undefined) throw new UsageError("--diff and --check are given; use one of the two");
+  if (entry !== undefined && check === undefined) throw new UsageError("--entry is given without --check; add --check <file>");
+  const one = { part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes) };
+  return { module, stage, ...one, with: added, out, diff, check, entry };
 }
 
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
@@ -157,6 +170,8 @@ function parse(args: readonly string[]) {
       with: { type: "string" },
       out: { type: "string", default: "infra/generated" },
       diff: { type: "string" },
+      check: { type: "string" },
+      entry: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });
