@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type ComparedTemplate, differences } from "../infra/difference.ts";
 import { type Extension, extensionOf } from "../infra/extension.ts";
+import { combined } from "../infra/extensions.ts";
 import type { Shape } from "../infra/functions.ts";
 import { sizeReport } from "../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../infra/server-template.ts";
@@ -25,7 +26,8 @@ Options:
   --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
   --part data|functions|all   what is in the template: what holds data, what works on it, or both (default: all)
   --shape one|each            one function for all routes, or one for each handler (default: one)
-  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told
+  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told;
+                              may be given several times
   --out <folder>              where <part>-<stage>.json is written (default: infra/generated)
   --diff <file>               writes nothing; prints what changes against a template of before
   --check <file>              writes nothing; prints what the server needs that a template has not, or not so
@@ -40,7 +42,7 @@ interface InfraCall {
   readonly stage: string;
   readonly part: ServerPart;
   readonly shape: Shape;
-  readonly with: string | undefined;
+  readonly with: readonly string[];
   readonly out: string;
   readonly diff: string | undefined;
   readonly check: string | undefined;
@@ -56,16 +58,11 @@ export function runInfraCommand(args: readonly string[], context: CommandContext
       return checkTemplate(await loadServer(call.module), checked, context);
     }
     const before = call.diff === undefined ? undefined : await readTemplate("diff", call.diff);
-    const extension = call.with === undefined ? undefined : await readExtension(call.with);
-    const template = await templateOf(call, extension);
+    const extension = combined(await Promise.all(call.with.map(readExtension)));
+    const template = serverTemplate(await loadServer(call.module), { ...call, extension });
     return before === undefined ? await write(template, call, context) : compare(before, template, context);
   };
   return runCommand({ usage: infraUsage, parse, run }, args, context);
-}
-
-async function templateOf(call: InfraCall, extension: Extension | undefined): Promise<Template> {
-  const server = await loadServer(call.module);
-  return serverTemplate(server, { ...call, ...(extension === undefined ? {} : { extension }) });
 }
 
 async function write(template: Template, { part, stage, out }: InfraCall, { print, complain }: CommandContext): Promise<number> {
@@ -167,7 +164,7 @@ function parse(args: readonly string[]) {
       stage: { type: "string", default: "dev" },
       part: { type: "string", default: "all" },
       shape: { type: "string", default: "one" },
-      with: { type: "string" },
+      with: { type: "string", multiple: true, default: [] },
       out: { type: "string", default: "infra/generated" },
       diff: { type: "string" },
       check: { type: "string" },
