@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type ComparedTemplate, differences } from "../infra/difference.ts";
 import { type Extension, extensionOf } from "../infra/extension.ts";
+import { combined } from "../infra/extensions.ts";
 import type { Shape } from "../infra/functions.ts";
 import { sizeReport } from "../infra/limits.ts";
 import { type ServerPart, serverTemplate } from "../infra/server-template.ts";
 import { type Template, templateText } from "../infra/template.ts";
+import { checkTemplate } from "./check-template.ts";
 import type { CommandContext } from "./command-context.ts";
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
@@ -24,38 +26,43 @@ Options:
   --stage <name>              names begin with <dynamodb.prefix>-<stage> (default: dev)
   --part data|functions|all   what is in the template: what holds data, what works on it, or both (default: all)
   --shape one|each            one function for all routes, or one for each handler (default: one)
-  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told
+  --with <file>               a template of your own that is added, as JSON: resources, and what functions are told;
+                              may be given several times
   --out <folder>              where <part>-<stage>.json is written (default: infra/generated)
   --diff <file>               writes nothing; prints what changes against a template of before
+  --check <file>              writes nothing; prints what the server needs that a template has not, or not so
+  --entry <file>              with --check: the module that the template's functions are in, bundled or not
   --help                      print this text
 
-Exit codes: 0 done, 1 failed, or --diff found a change that loses data or cannot be deployed, 2 wrong usage.`;
+Exit codes: 0 done; 1 failed, or --diff found a change that loses data or cannot be deployed, or --check a mistake;
+2 wrong usage.`;
 
 interface InfraCall {
   readonly module: string;
   readonly stage: string;
   readonly part: ServerPart;
   readonly shape: Shape;
-  readonly with: string | undefined;
+  readonly with: readonly string[];
   readonly out: string;
   readonly diff: string | undefined;
+  readonly check: string | undefined;
+  readonly entry: string | undefined;
 }
 
 /** Runs `keelson infra` and returns its exit code: 0, 1 where it failed or a change is dangerous, 2 where it was used wrongly. */
 export function runInfraCommand(args: readonly string[], context: CommandContext): Promise<number> {
   const run = async (values: ReturnType<typeof parse>["values"], module: string | undefined) => {
     const call = callOf(values, module);
-    const before = call.diff === undefined ? undefined : await readTemplate(call.diff);
-    const extension = call.with === undefined ? undefined : await readExtension(call.with);
-    const template = await templateOf(call, extension);
+    if (call.check !== undefined) {
+      const checked = { file: call.check, template: await readTemplate("check", call.check), entry: call.entry };
+      return checkTemplate(await loadServer(call.module), checked, context);
+    }
+    const before = call.diff === undefined ? undefined : await readTemplate("diff", call.diff);
+    const extension = combined(await Promise.all(call.with.map(readExtension)));
+    const template = serverTemplate(await loadServer(call.module), { ...call, extension });
     return before === undefined ? await write(template, call, context) : compare(before, template, context);
   };
   return runCommand({ usage: infraUsage, parse, run }, args, context);
-}
-
-async function templateOf(call: InfraCall, extension: Extension | undefined): Promise<Template> {
-  const server = await loadServer(call.module);
-  return serverTemplate(server, { ...call, ...(extension === undefined ? {} : { extension }) });
 }
 
 async function write(template: Template, { part, stage, out }: InfraCall, { print, complain }: CommandContext): Promise<number> {
@@ -81,10 +88,10 @@ function compare(before: ComparedTemplate, after: Template, { print, complain }:
 }
 
 /** @throws UsageError where the file is no template. */
-async function readTemplate(file: string): Promise<ComparedTemplate> {
-  const read = await readJson("diff", file);
+async function readTemplate(option: "diff" | "check", file: string): Promise<ComparedTemplate> {
+  const read = await readJson(option, file);
   if (!isTemplate(read))
-    throw new UsageError(`--diff ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`);
+    throw new UsageError(`--${option} ${JSON.stringify(file)} is no template of CloudFormation; it has no Resources`);
   return read;
 }
 
@@ -130,14 +137,17 @@ const parts: readonly ServerPart[] = ["data", "functions", "all"];
 const shapes: readonly Shape[] = ["one", "each"];
 
 function callOf(
-  { stage, part, shape, with: added, out, diff }: ReturnType<typeof parse>["values"],
+  { stage, part, shape, with: added, out, diff, check, entry }: ReturnType<typeof parse>["values"],
   module: string | undefined,
 ): InfraCall {
   if (module === undefined) throw new UsageError("no module is given; use keelson infra <module>");
   if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) {
     throw new UsageError(`--stage ${JSON.stringify(stage)} is no name; use up to 20 lower-case letters, digits and hyphens`);
   }
-  return { module, stage, part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes), with: added, out, diff };
+  if (diff !== undefined && check !== undefined) throw new UsageError("--diff and --check are given; use one of the two");
+  if (entry !== undefined && check === undefined) throw new UsageError("--entry is given without --check; add --check <file>");
+  const one = { part: oneOf("part", part, parts), shape: oneOf("shape", shape, shapes) };
+  return { module, stage, ...one, with: added, out, diff, check, entry };
 }
 
 function oneOf<Name extends string>(option: string, given: string, names: readonly Name[]): Name {
@@ -154,9 +164,11 @@ function parse(args: readonly string[]) {
       stage: { type: "string", default: "dev" },
       part: { type: "string", default: "all" },
       shape: { type: "string", default: "one" },
-      with: { type: "string" },
+      with: { type: "string", multiple: true, default: [] },
       out: { type: "string", default: "infra/generated" },
       diff: { type: "string" },
+      check: { type: "string" },
+      entry: { type: "string" },
       help: { type: "boolean", default: false },
     },
   });

@@ -10,18 +10,26 @@ import { UsageError } from "./run-command.ts";
  * @throws UsageError where there is no such module, or no server in it; Error where it cannot be loaded.
  */
 export async function loadServer(module: string): Promise<ServerInternals> {
-  const path = resolve(module);
-  if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
-  let loaded: Readonly<Record<string, unknown>>;
-  try {
-    loaded = await import(/* @vite-ignore */ pathToFileURL(path).href);
-  } catch (error) {
-    throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  }
+  const loaded = await loadModule(module);
   const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
   const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
   if (server === undefined) throw new UsageError(`${module} exports no server; export the result of buildServer as \`server\``);
   return server;
+}
+
+/**
+ * What a module exports.
+ *
+ * @throws UsageError where there is no such module; Error where it cannot be loaded.
+ */
+export async function loadModule(module: string): Promise<Readonly<Record<string, unknown>>> {
+  const path = resolve(module);
+  if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
+  try {
+    return await import(/* @vite-ignore */ pathToFileURL(path).href);
+  } catch (error) {
+    throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }
 
 function serverOf(value: unknown): ServerInternals | undefined {

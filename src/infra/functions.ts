@@ -195,9 +195,14 @@ function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedT
 /** A function's name has 64 characters, and stage and application are to have some. */
 const longestName = 40;
 
-/** `filesFileCreate` for `files.file.create`, which is the name of its export as well. */
+/** The export of one handler's function: `filesFileCreate` for `files.file.create`. */
+export function exportName(handler: string): string {
+  return handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
+}
+
+/** The name of one handler's function, which is that of its export. */
 function functionName(handler: string): string {
-  const name = handler.replaceAll(/[.-]+(.)/g, (_whole, letter: string) => letter.toUpperCase());
+  const name = exportName(handler);
   if (name.length <= longestName) return name;
   throw new Error(
     `the function of ${handler} would be ${name}, which is longer than ${longestName} characters; rename the handler, or use --shape one`,

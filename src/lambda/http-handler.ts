@@ -1,6 +1,7 @@
 import middy from "@middy/core";
 import { type Server, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
+import { marked } from "./function-mark.ts";
 import type { HttpApiEvent } from "./http-api.ts";
 import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { lazyMode } from "./lazy-mode.ts";
@@ -51,8 +52,9 @@ function httpFunction<Event extends LambdaHttpEvent>(server: Server, name?: stri
   });
   const handler = middy({ executionMode }).handler(answeredByMode);
   handler.handler = refuseHandler;
+  const told = marked(handler, name === undefined ? { kind: "http" } : { kind: "handler", handler: name });
   // Safe: Middy's handlers have these methods, and return themselves.
-  return handler as unknown as LambdaHttpHandler<Event>;
+  return told as unknown as LambdaHttpHandler<Event>;
 }
 
 /** The server's handlers answer: another would never be called. */

@@ -1,6 +1,7 @@
 import type { SQSBatchResponse, SQSEvent } from "aws-lambda";
 import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
+import { marked } from "./function-mark.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for SQS batches. */
@@ -16,8 +17,9 @@ export type LambdaQueueHandler = (event: SQSEvent, context: TimedContext) => Pro
  */
 export function lambdaQueue(server: Server): LambdaQueueHandler {
   const invoked = prepareLambda(server, () => import("./consume-batch.ts"));
-  return async (event, context) => {
+  const consume: LambdaQueueHandler = async (event, context) => {
     const { loaded, runtime } = invoked.value ?? (await invoked.open());
     return loaded.consumeBatch(runtime, event, context);
   };
+  return marked(consume, { kind: "queue" });
 }

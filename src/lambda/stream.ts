@@ -1,6 +1,7 @@
 import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
+import { marked } from "./function-mark.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for DynamoDB stream batches. */
@@ -17,8 +18,9 @@ export type LambdaStreamHandler = (event: DynamoDBStreamEvent, context: TimedCon
  */
 export function lambdaStream(server: Server): LambdaStreamHandler {
   const invoked = prepareLambda(server, () => import("./dispatch-records.ts"));
-  return async (event, context) => {
+  const dispatch: LambdaStreamHandler = async (event, context) => {
     const { loaded, runtime } = invoked.value ?? (await invoked.open());
     return loaded.dispatchRecords(runtime, event, context);
   };
+  return marked(dispatch, { kind: "stream" });
 }

@@ -1,6 +1,7 @@
 import type { Swept } from "../events/outbox.ts";
 import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
+import { marked } from "./function-mark.ts";
 
 /** How old a row of the outbox has to be for the sweep of a schedule, in milliseconds. */
 const graceMs = 10_000;
@@ -14,9 +15,10 @@ const graceMs = 10_000;
  */
 export function lambdaSweep(server: Server): () => Promise<Swept> {
   const invoked = prepareLambda(server, () => import("./lambda-runtime.ts"));
-  return async () => {
+  const sweep = async () => {
     const { runtime } = await invoked.open();
     if (runtime.log.isSampling) runtime.log.refreshSampling();
     return (await runtime.runs()).outbox.sweep({ graceMs });
   };
+  return marked(sweep, { kind: "sweep" });
 }
