@@ -29,6 +29,25 @@ test("one that is too long for a call is deployed from a bucket, up to a million
   ]);
 });
 
+test("a role that allows more than IAM takes is told", () => {
+  const role = (tables: number, indexes = 0): Template => {
+    const Resource = [
+      ...Array.from({ length: tables }, (_, index) => ({ "Fn::GetAtt": [`Table${index}`, "Arn"] })),
+      ...Array.from({ length: indexes }, (_, index) => ({ "Fn::Sub": `\${Table${index}.Arn}/index/byOwner` })),
+    ];
+    const Policies = [{ PolicyDocument: { Statement: [{ Action: ["dynamodb:Query"], Resource }, null] } }];
+    const NamePrefix = { Type: "String", Default: "keelson-dev", Description: "" } as const;
+    return templateOf("a role", [
+      { Parameters: { NamePrefix }, Resources: { HttpRole: { Type: "AWS::IAM::Role", Properties: { Policies } } } },
+    ]);
+  };
+  expect(report(role(100)).notes).toEqual([]);
+  expect(report(role(150)).notes).toEqual([
+    expect.stringMatching(/^HttpRole has policies of about 1\d{4} characters, and IAM takes 10240; with --shape each/),
+  ]);
+  expect(report(role(60, 100)).notes).toHaveLength(1);
+});
+
 test("parts that are put together keep what each has", () => {
   const parameter = { Type: "String", Description: "one" } as const;
   const template = templateOf("two parts", [
