@@ -11,6 +11,9 @@ declare module "../context/names.ts" {
   interface Events {
     "fork.lost": Record<string, never>;
   }
+  interface Writes {
+    "writer.fork.count-all": { input: unknown; accepted: unknown; output: unknown };
+  }
 }
 
 const everyone = { access: access.everyone, handler: async () => 1 };
@@ -81,6 +84,17 @@ describe("the functions of a server", () => {
       uses: { drawers: "write" },
     });
     expect(functions([drawers, reader], "each")[0]?.tables).toEqual(["query drawers"]);
+  });
+
+  test("of a write reach the tables of who hooks into it", () => {
+    const auditor = defineFeature("auditor", (r) => {
+      r.table("audits", { partitionKey: "pk" });
+      r.hook("writer.fork.count-all", { after: async () => undefined });
+    });
+    const [, counting, http] = functions([forks, writer, drawers, auditor], "each");
+    expect([counting?.name, counting?.tables.at(-1)]).toEqual(["writerForkCountAll", "write audits"]);
+    expect(http?.tables).toEqual([]);
+    expect(functions([forks, writer, drawers, auditor])[0]?.tables).toContain("write audits");
   });
 
   test("of queues and schedules write the tables of who consumes, and of nobody else", () => {

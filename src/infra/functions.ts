@@ -1,4 +1,5 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
+import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { Registry } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
 import type { TableDeclaration } from "../declare/table.ts";
@@ -83,7 +84,7 @@ function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { 
     timeoutSeconds: requestTimeoutSeconds,
     routes: methods.map((method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`),
     duties: new Set([...configDuties(registry), ...(isQuery ? [] : effectDuties(needs))]),
-    tables: reachedTables(registry, [{ feature: target.feature, isQuery }]),
+    tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
 
@@ -100,9 +101,15 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
     duties: new Set([...configDuties(registry), ...operates, ...(writes ? effectDuties(needs) : [])]),
     tables: reachedTables(
       registry,
-      handlers.map(({ feature, kind }) => ({ feature, isQuery: kind === "query" })),
+      handlers.flatMap((handler) => handlerRunners(registry, handler)),
     ),
   };
+}
+
+/** Who runs where a handler does: its feature, and those that hook into it. */
+function handlerRunners({ hooks }: Registry, { name, feature, kind }: HandlerDeclaration): Runner[] {
+  const hooking = (hooks.get(name) ?? []).map((hook) => ({ feature: hook.feature, isQuery: false }));
+  return [{ feature, isQuery: kind === "query" }, ...hooking];
 }
 
 /** The function of consumers, jobs and channels. */
