@@ -1,3 +1,4 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { access, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer, type Server as HttpServer } from "node:http";
@@ -5,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Server } from "../server/server.ts";
@@ -268,6 +270,16 @@ describe("keelson tenant erase", () => {
       "pass 2, all tables: 21 rows looked at, 7 erased",
       "",
     ]);
+  });
+});
+
+test("the program, where nobody sits at a terminal, prints the receipt and nothing of its progress", async () => {
+  const program = [join(import.meta.dirname, "main.ts"), "tenant", ...eraseOf("acme", "--dry-run")];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, program, { env: app.env });
+  expect([stdout.split("\n")[4], stderr]).toEqual(['tenant "acme": 7 rows found', ""]);
+  await expect(promisify(execFile)(process.execPath, [...program.slice(0, -1)], { env: app.env })).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("nobody can be asked"),
   });
 });
 
