@@ -263,13 +263,19 @@ describe("keelson tenant erase", () => {
 
   test("shows how far it is where somebody watches, and leaves nothing of it", async () => {
     const shown: string[] = [];
-    await run(eraseOf("acme", "--yes"), { progress: (text) => shown.push(text) });
-    expect([shown[0], shown[1], shown.at(-2), shown.at(-1)]).toEqual([
+    const show = { progress: (text: string) => shown.push(text), print: (text: string) => shown.push(text) };
+    await run(eraseOf("acme", "--yes"), show);
+    const end = shown.indexOf("");
+    expect([...shown.slice(0, 2), ...shown.slice(end - 1, end + 2)]).toEqual([
       "pass 1, keelson-notes (1 of 4): 0 rows looked at, 2 erased",
       "pass 1, keelson-outbox (2 of 4): 4 rows looked at, 2 erased",
       "pass 2, all tables: 21 rows looked at, 7 erased",
       "",
+      "keelson-notes: 2 rows erased",
     ]);
+    const env = { ...app.env, KEELSON_TABLE_CONFIG: "gone" };
+    await run(eraseOf("acme", "--yes"), { ...show, env, complain: (text) => shown.push(text) });
+    expect(shown.slice(-2)).toEqual(["", expect.stringContaining("keelson: gone: ")]);
   });
 });
 
