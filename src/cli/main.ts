@@ -27,7 +27,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
 
 /** Back to the line's beginning, which is cleared; a text that goes on in the next line could not be. */
 function progress(text: string): void {
-  process.stderr.write(`\r\u001b[2K${text.slice(0, Math.max(0, process.stderr.columns - 1))}`);
+  process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
 }
 
 async function ask(question: string): Promise<string> {

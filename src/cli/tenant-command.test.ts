@@ -1,3 +1,4 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { access, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer, type Server as HttpServer } from "node:http";
@@ -5,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
 import { PutCommand, ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Server } from "../server/server.ts";
@@ -261,13 +263,29 @@ describe("keelson tenant erase", () => {
 
   test("shows how far it is where somebody watches, and leaves nothing of it", async () => {
     const shown: string[] = [];
-    await run(eraseOf("acme", "--yes"), { progress: (text) => shown.push(text) });
-    expect([shown[0], shown[1], shown.at(-2), shown.at(-1)]).toEqual([
+    const show = { progress: (text: string) => shown.push(text), print: (text: string) => shown.push(text) };
+    await run(eraseOf("acme", "--yes"), show);
+    const end = shown.indexOf("");
+    expect([...shown.slice(0, 2), ...shown.slice(end - 1, end + 2)]).toEqual([
       "pass 1, keelson-notes (1 of 4): 0 rows looked at, 2 erased",
       "pass 1, keelson-outbox (2 of 4): 4 rows looked at, 2 erased",
       "pass 2, all tables: 21 rows looked at, 7 erased",
       "",
+      "keelson-notes: 2 rows erased",
     ]);
+    const env = { ...app.env, KEELSON_TABLE_CONFIG: "gone" };
+    await run(eraseOf("acme", "--yes"), { ...show, env, complain: (text) => shown.push(text) });
+    expect(shown.slice(-2)).toEqual(["", expect.stringContaining("keelson: gone: ")]);
+  });
+});
+
+test("the program, where nobody sits at a terminal, prints the receipt and nothing of its progress", async () => {
+  const program = [join(import.meta.dirname, "main.ts"), "tenant", ...eraseOf("acme", "--dry-run")];
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, program, { env: app.env });
+  expect([stdout.split("\n")[4], stderr]).toEqual(['tenant "acme": 7 rows found', ""]);
+  await expect(promisify(execFile)(process.execPath, [...program.slice(0, -1)], { env: app.env })).rejects.toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("nobody can be asked"),
   });
 });
 

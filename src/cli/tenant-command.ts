@@ -3,6 +3,7 @@ import { parseArgs } from "node:util";
 import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import { dynamoTenantRows } from "../aws/tenant-rows.ts";
+import type { Database } from "../context/database.ts";
 import { isIdentifier, maxNameLength } from "../identity/claims.ts";
 import type { ServerInternals } from "../server/server.ts";
 import { eraseTenant } from "../tenants/erase-tenant.ts";
@@ -76,17 +77,27 @@ async function carryOut(
   context: CommandContext,
   ask: CommandContext["ask"],
 ): Promise<number> {
-  const { env, clock, print, wait } = context;
+  const { env, print } = context;
   const found = tenantSources(server, call.tenant, env);
   const endpoint = server.options.dynamodb?.endpoint ?? endpointOf(env, "DYNAMODB");
   if (ask !== undefined) await assertMeant(call.tenant, found, endpoint, ask);
-  const database = await openDatabase({ endpoint, ...accountOf(env) });
+  const receipt = await receiptFor(call, found, await openDatabase({ endpoint, ...accountOf(env) }), context);
+  for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt)) print(line);
+  return receipt.isDone ? 0 : 1;
+}
+
+/** Does what is asked for. What was shown of it is gone in the end. */
+async function receiptFor(
+  call: TenantCall,
+  found: TenantSources,
+  database: Database,
+  context: CommandContext,
+): Promise<TenantReceipt> {
+  const { clock, wait } = context;
   try {
     const rows = dynamoTenantRows(database, { wait: (attempt) => wait(Math.min(5_000, 50 * 2 ** attempt) * Math.random()) });
     const work = { call, rows, found, at: new Date(clock.now()).toISOString(), show: showing(call, found, context) };
-    const receipt = call.action === "export" ? await exported(work) : await erased(work);
-    for (const line of call.json ? [JSON.stringify(receipt, undefined, 2)] : receiptLines(receipt)) print(line);
-    return receipt.isDone ? 0 : 1;
+    return call.action === "export" ? await exported(work) : await erased(work);
   } finally {
     context.progress?.("");
     database.destroy();

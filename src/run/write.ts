@@ -124,7 +124,7 @@ export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Prom
   const comparesFingerprint = by === "idempotency-key" && isKnown;
   const who = isKnown ? ["user", String(user.tenantId), String(user.id)] : ["anonymous", anonymousAs];
   const namespace = ["write", by, ...who, declaration.name, ...(comparesFingerprint ? [] : [fingerprint])];
-  const key = claimKey(namespace, id, isKnown ? user.tenantId : undefined);
+  const key = claimKey(namespace, id, user.tenantId);
   const cipher =
     declaration.replay === "encrypted"
       ? answerCipher(runtime.secrets, [runtime.tableName(onceTable.name), key.partition, key.sort])

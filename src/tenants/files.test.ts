@@ -32,7 +32,7 @@ describe("the file of an export", () => {
   });
 
   test("goes on where a state says, without what was written behind it", async () => {
-    await writeFile(at("out.part"), "one\ntwo\nthr");
+    await writeFile(at("out.part"), "one\ntwo\nthree\nfour\nfi");
     const file = await openExportFile(at("out"), 8);
     await file.write("three\n");
     await file.finish();

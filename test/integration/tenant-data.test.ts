@@ -2,7 +2,15 @@ import { randomBytes } from "node:crypto";
 import { ScanCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
-import { buildServer, createUserConfig, defineFeature, setConfig } from "../../src/index.ts";
+import { accountOf } from "../../src/aws/adapters.ts";
+import { openDatabase } from "../../src/aws/dynamodb.ts";
+import { dynamoTenantRows } from "../../src/aws/tenant-rows.ts";
+import { access, buildServer, createTenantConfig, createUserConfig, defineFeature, setConfig } from "../../src/index.ts";
+import { newRingKey } from "../../src/secrets/key-ring.ts";
+import { serverInternals } from "../../src/server/server.ts";
+import { eraseTenant } from "../../src/tenants/erase-tenant.ts";
+import { exportTenant } from "../../src/tenants/export-tenant.ts";
+import { tenantSources } from "../../src/tenants/tenant-source.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
 
 declare module "../../src/context/names.ts" {
@@ -15,7 +23,13 @@ declare module "../../src/context/names.ts" {
 }
 
 const crates = defineFeature("crates", (r) => {
-  const { limit } = r.config({ keys: { limit: createUserConfig("number", { default: 1 }) } });
+  const rules = { read: access.authenticated, write: access.authenticated };
+  const { limit, pin } = r.config({
+    keys: {
+      limit: createUserConfig("number", { default: 1 }),
+      pin: createTenantConfig("text", { encrypted: true, ...rules }),
+    },
+  });
   r.event("crate.packed", z.object({ name: z.string() }));
   r.on("crate.packed", "count", async () => undefined);
   r.job("crate.ship", { input: z.object({ name: z.string() }), handler: async () => undefined });
@@ -25,6 +39,13 @@ const crates = defineFeature("crates", (r) => {
       await ctx.publish("crate.packed", { name });
       await ctx.enqueue("crates.crate.ship", { name });
       return { label: randomBytes(400_000).toString("base64") };
+    },
+  });
+  r.write("pin.set", {
+    replay: "encrypted",
+    handler: async (ctx) => {
+      await setConfig(ctx, pin, "the pin of acme");
+      return { told: "the pin of acme" };
     },
   });
   r.write("limit.raise", {
@@ -38,10 +59,12 @@ const crates = defineFeature("crates", (r) => {
   });
 });
 
+const server = buildServer({ features: [crates], log: { level: "error" }, keyRing: { parameter: "/ring" } });
 const ann = { id: "ann", tenantId: "acme", roles: ["systemAdmin"] };
 let app: TestApp;
 beforeAll(async () => {
-  app = await startTestApp(buildServer({ features: [crates], log: { level: "error" } }));
+  const ring = JSON.stringify({ active: "k1", keys: { k1: newRingKey() } });
+  app = await startTestApp(server, { secureParameters: { "/ring": ring } });
 });
 afterAll(() => app.close());
 
@@ -73,4 +96,33 @@ test("rows of tenants and users, and their history, say whose they are", async (
     "config#system crates:config:limit": undefined,
     "history#config#system crates:config:limit#0000000000000001": undefined,
   });
+});
+
+test("an export has neither a secret nor what an encrypted replay holds, and an erasure takes them along", async () => {
+  await app.call("crates.pin.set", {}, { as: ann, requestId: "r2" });
+  const database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], ...accountOf(app.env) });
+  try {
+    const rows = dynamoTenantRows(database, { wait: async () => undefined });
+    const work = { ...tenantSources(serverInternals(server), "acme", app.env), rows, keep: async () => undefined };
+    const written: string[] = [];
+    const write = async (lines: string) => void written.push(lines);
+    await exportTenant({ ...work, write });
+    const lines = written
+      .join("")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const [pin] = lines.filter(({ item }) => item.pk.S === "config#tenant#acme" && item.sk.S === "crates:config:pin");
+    expect(pin.item.value).toEqual({ M: { secret: { BOOL: true } } });
+    const answers = lines.flatMap(({ table, item }) =>
+      table === "once" && item.data ? [Buffer.from(item.data.B, "base64")] : [],
+    );
+    expect(answers.length).toBeGreaterThan(0);
+    expect([...answers.map(String), ...written].filter((text) => text.includes("the pin of acme"))).toEqual([]);
+    expect((await eraseTenant({ ...work, isDryRun: false })).isDone).toBe(true);
+  } finally {
+    database.destroy();
+  }
+  const left = [...Object.values(await owners("once")), ...Object.values(await owners("outbox"))];
+  expect([left, Object.keys(await owners("config"))]).toEqual([[], expect.not.arrayContaining([expect.stringMatching("acme")])]);
 });
