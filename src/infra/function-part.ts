@@ -1,5 +1,6 @@
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
+import { isolationVariables, reachesTenants, tenantRolePart } from "./isolation-part.ts";
 import { type Needs, queuesOf } from "./needs.ts";
 import { isGiven, namePrefix } from "./parameters.ts";
 import { statementsOf } from "./statements.ts";
@@ -8,14 +9,15 @@ import { attributeOf, ref, substituted, type TemplatePart, type Value, when } fr
 /** The logical IDs of a function's resources, as osls calls them, so that a stack of either becomes one of the other. */
 export function functionIds(name: string) {
   const id = `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
-  return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role` };
+  return { id, lambda: `${id}LambdaFunction`, logGroup: `${id}LogGroup`, role: `${id}Role`, tenantRole: `${id}TenantRole` };
 }
 
-/** A function with its role and its log group. */
+/** A function with its role and its log group, and with a role for tenants where it has one. */
 export function functionPart(needed: NeededFunction, needs: Needs, place: DataPlace, environment: Values): TemplatePart {
   const { name, calledBy, timeoutSeconds } = needed;
-  const { id, lambda, logGroup, role } = functionIds(name);
+  const { id, lambda, logGroup, role, tenantRole } = functionIds(name);
   const answers = calledBy === "requests";
+  const isIsolated = reachesTenants(needed, needs);
   return {
     Resources: {
       [logGroup]: {
@@ -40,6 +42,7 @@ export function functionPart(needed: NeededFunction, needs: Needs, place: DataPl
           ],
         },
       },
+      ...(isIsolated ? tenantRolePart(needed, place, { role, tenantRole }).Resources : {}),
       [lambda]: {
         Type: "AWS::Lambda::Function",
         DependsOn: logGroup, // else the first invocation would have none to write to
@@ -52,7 +55,13 @@ export function functionPart(needed: NeededFunction, needs: Needs, place: DataPl
           MemorySize: ref("MemorySize"),
           Timeout: timeoutSeconds,
           Role: attributeOf(role, "Arn"),
-          Environment: { Variables: { ...environment, ...(answers && needs.hasAuthSecret ? authVariables : {}) } },
+          Environment: {
+            Variables: {
+              ...environment,
+              ...(answers && needs.hasAuthSecret ? authVariables : {}),
+              ...(isIsolated ? isolationVariables(tenantRole) : {}),
+            },
+          },
           ...(answers ? { ReservedConcurrentExecutions: when("HasHttpConcurrency", ref("HttpConcurrency")) } : {}),
         },
       },

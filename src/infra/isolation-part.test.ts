@@ -1,81 +1,122 @@
-import { expect, test } from "vitest";
-import { onceTable, type TableDeclaration } from "../declare/table.ts";
-import { type IsolatedFunction, isolationVariables, reachesTenants, tenantRolePart } from "./isolation-part.ts";
-import type { Value } from "./template.ts";
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: IAM's and CloudFormation's own placeholders
+import { describe, expect, test } from "vitest";
+import {
+  arn,
+  everyone,
+  idsOf,
+  properties,
+  sheds,
+  sids,
+  spades,
+  statement,
+  statementsOf,
+  sub,
+  templateOf,
+} from "../../test/support/server-templates.ts";
+import { defineFeature } from "../declare/feature.ts";
 
-const table = (name: string, more: Partial<TableDeclaration> = {}): TableDeclaration => ({
-  name,
-  partitionKey: "pk",
-  sortKey: undefined,
-  indexes: [],
-  ...more,
+const rakes = defineFeature(
+  "rakes",
+  (r) => {
+    r.table("rakes", { partitionKey: "pk", tenant: true, indexes: { byOwner: { partitionKey: "owner" } } });
+    r.table("counts", { partitionKey: "pk" });
+    r.query("rake.list", { route: "GET /rakes", ...everyone });
+    r.write("rake.lend", { route: "POST /rakes", ...everyone });
+  },
+  { uses: { hoses: "read" } },
+);
+const hoses = defineFeature("hoses", (r) => {
+  r.table("hoses", { partitionKey: "pk" });
+  r.write("hose.roll", { route: "POST /hoses", ...everyone });
 });
-const files = table("files", {
-  tenant: true,
-  indexes: [{ name: "byOwner", partitionKey: "owner", sortKey: undefined, project: undefined }],
-});
-const place = {
-  tableArn: ({ name }: { readonly name: string }) => name,
-  indexArn: ({ name }: { readonly name: string }, index: string) => `${name}/${index}`,
-};
-
-/** The statements of a function's role for tenants. */
-function statementsOf(needed: Omit<IsolatedFunction, "role">, others: readonly Value[] = []) {
-  const { HttpTenantRole: role } = tenantRolePart({ role: "HttpRole", ...needed }, place, others).Resources ?? {};
-  if (role === undefined) throw new Error("there is no role");
-  // Safe: a role has these.
-  const { Policies } = role.Properties as {
-    readonly Policies: readonly [
-      { readonly PolicyDocument: { readonly Statement: readonly Readonly<Record<string, unknown>>[] } },
-    ];
-  };
-  return Policies[0].PolicyDocument.Statement;
-}
+const isolated = templateOf([rakes, hoses], { shape: "each" }, { isolation: {} });
+const open = templateOf([rakes, hoses], { shape: "each" }, {});
+const roles = (template: typeof isolated) => idsOf(template, "AWS::IAM::Role");
 
 // What the statements allow, and what they do not, is tried out in a simulator of IAM: test/deploy/tenant-role.deploy.ts.
-test("a query's role reads rows of the tag's tenant, and scans those of every tenant in a session for that", () => {
-  const statements = statementsOf({ tables: [{ table: files, reach: "query" }], committed: [] }, [{ Sid: "UseKey" }]);
-  expect(statements).toEqual([
-    {
-      Sid: "TenantRead",
+describe("a server that is isolated", () => {
+  test("has a role for tenants beside that of each function that reaches their rows, and no other has one", () => {
+    expect(roles(isolated).filter((id) => !roles(open).includes(id))).toEqual([
+      "RakesRakeListTenantRole",
+      "RakesRakeLendTenantRole",
+    ]);
+    const told = (id: string) =>
+      (properties(isolated, `${id}LambdaFunction`)["Environment"] as { readonly Variables: object }).Variables; // safe: each has one
+    expect(told("RakesRakeLend")).toMatchObject({ KEELSON_ISOLATION_ROLE: arn("RakesRakeLendTenantRole") });
+    expect(told("HosesHoseRoll")).not.toHaveProperty("KEELSON_ISOLATION_ROLE");
+  });
+
+  test("takes the rows away from the functions' own roles, and nothing else", () => {
+    expect(statement(open, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([arn("RakesTable"), arn("CountsTable")]);
+    expect(statement(isolated, "RakesRakeLendRole", "WriteTables")?.Resource).toEqual([arn("CountsTable")]);
+    expect(sids(isolated, "RakesRakeLendRole")).not.toContain("QueryIndexes");
+    expect(statementsOf(isolated, "HosesHoseRollRole")).toEqual(statementsOf(open, "HosesHoseRollRole"));
+  });
+});
+
+describe("the role for tenants", () => {
+  test("is assumed by its function's role alone, with a tag", () => {
+    expect(properties(isolated, "RakesRakeLendTenantRole")["AssumeRolePolicyDocument"]).toEqual({
+      Version: "2012-10-17",
+      Statement: [
+        {
+          Effect: "Allow",
+          Principal: { AWS: arn("RakesRakeLendRole") },
+          Action: ["sts:AssumeRole", "sts:TagSession"],
+          Condition: {
+            "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
+            Null: { "aws:TagKeys": "false" },
+          },
+        },
+      ],
+    });
+  });
+
+  test("of a query reads rows of the tag's tenant, and scans those of every tenant in a session for that", () => {
+    const role = "RakesRakeListTenantRole";
+    expect(sids(isolated, role)).toEqual([
+      ...["TenantReadTables", "TenantQueryIndexes", "AcrossReadTables", "AcrossQueryIndexes"],
+      ...["ReadTogether", "UseCustomerKey"],
+    ]);
+    expect(statement(isolated, role, "TenantReadTables")).toEqual({
+      Sid: "TenantReadTables",
       Effect: "Allow",
       Action: ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"],
-      Resource: ["files"],
+      Resource: [arn("RakesTable")],
       Condition: {
-        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": [`\${aws:PrincipalTag/tenant}/*`] },
+        "ForAllValues:StringLike": { "dynamodb:LeadingKeys": ["${aws:PrincipalTag/tenant}/*"] },
         Null: { "dynamodb:LeadingKeys": "false" },
       },
-    },
-    expect.objectContaining({ Sid: "TenantQueryIndexes", Action: ["dynamodb:Query"], Resource: ["files/byOwner"] }),
-    expect.objectContaining({
-      Sid: "AcrossRead",
+    });
+    expect(statement(isolated, role, "TenantQueryIndexes")).toMatchObject({
+      Action: ["dynamodb:Query"],
+      Resource: [sub("${RakesTable.Arn}/index/byOwner")],
+    });
+    expect(statement(isolated, role, "AcrossReadTables")).toMatchObject({
       Action: ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"],
       Condition: { StringEquals: { "aws:PrincipalTag/across": "true" } },
-    }),
-    expect.objectContaining({ Sid: "AcrossQueryIndexes", Action: ["dynamodb:Query", "dynamodb:Scan"] }),
-    { Sid: "UseKey" },
-  ]);
-});
+    });
+  });
 
-test("a write's role has claims and tables without tenants inside of transactions", () => {
-  const tables: IsolatedFunction["tables"] = [
-    { table: table("notes", { tenant: true }), reach: "write" },
-    { table: table("counts"), reach: "write" },
-    { table: table("rates"), reach: "check" },
-  ];
-  const found = statementsOf({ tables, committed: [onceTable] }).map(({ Sid, Resource }) => [Sid, Resource]);
-  expect(found).toEqual([
-    ["TenantWrite", ["notes"]],
-    ["AcrossWrite", ["notes"]],
-    ["ReadTogether", ["counts", "rates"]],
-    ["CheckTogether", ["counts", "rates"]],
-    ["WriteTogether", ["counts"]],
-    ["Commit", ["once"]],
-  ]);
-});
-
-test("only a function that reaches rows of tenants needs the role, and is told of it", () => {
-  expect(reachesTenants({ tables: [{ table: table("counts"), reach: "write" }] })).toBe(false);
-  expect(reachesTenants({ tables: [{ table: files, reach: "query" }] })).toBe(true);
-  expect(isolationVariables("HttpRole")).toEqual({ KEELSON_ISOLATION_ROLE: { "Fn::GetAtt": ["HttpTenantRole", "Arn"] } });
+  test("of a write has claims and tables without tenants inside of transactions", () => {
+    const role = "RakesRakeLendTenantRole";
+    const found = ["ReadTogether", "CheckTogether", "WriteTogether", "Commit"].map(
+      (sid) => statement(isolated, role, sid)?.Resource,
+    );
+    expect(found).toEqual([
+      [arn("CountsTable"), arn("HosesTable")],
+      [arn("CountsTable"), arn("HosesTable")],
+      [arn("CountsTable")],
+      [arn("OnceTable")],
+    ]);
+    expect(sids(isolated, role)).toContain("TenantWriteTables");
+    const publishing = templateOf([rakes, hoses, spades, sheds], { shape: "each" }, { isolation: {} });
+    expect(statement(publishing, role, "Commit")).toEqual({
+      Sid: "Commit",
+      Effect: "Allow",
+      Action: ["dynamodb:PutItem"],
+      Resource: [arn("OnceTable"), arn("OutboxTable")],
+      Condition: { StringEquals: { "dynamodb:EnclosingOperation": "TransactWriteItems" } },
+    });
+  });
 });

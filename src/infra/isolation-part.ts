@@ -1,39 +1,29 @@
 import { isolationVariable } from "../declare/isolation.ts";
-import type { TableDeclaration } from "../declare/table.ts";
+import { onceTable, outboxTable } from "../declare/table.ts";
 import { separator } from "../wall/tenant-prefix.ts";
+import type { DataPlace } from "./data-place.ts";
+import type { NeededFunction } from "./functions.ts";
+import type { Needs } from "./needs.ts";
+import { reachActions, useCustomerKey } from "./statements.ts";
 import { attributeOf, type TemplatePart, type Value } from "./template.ts";
 
-/** A function whose runs reach rows of tenants. */
-export interface IsolatedFunction {
-  /** The logical ID of its own role. */
-  readonly role: string;
-  /** The tables of features, and how it reaches them. */
-  readonly tables: readonly { readonly table: TableDeclaration; readonly reach: "query" | "check" | "write" }[];
-  /** keelson's own tables that its commits write to: claims, and events. */
-  readonly committed: readonly TableDeclaration[];
-}
+type Reached = NeededFunction["tables"];
+type TablePlace = Pick<DataPlace, "tableArn" | "indexArn">;
 
-/** Where tables are. */
-export interface TablePlace {
-  readonly tableArn: (table: Pick<TableDeclaration, "name">) => Value;
-  readonly indexArn: (table: Pick<TableDeclaration, "name">, index: string) => Value;
-}
-
-type Reached = IsolatedFunction["tables"];
-
-/** Whether a function reaches rows of tenants at all. */
-export function reachesTenants({ tables }: Pick<IsolatedFunction, "tables">): boolean {
-  return tables.some(({ table }) => table.tenant === true);
-}
-
-/** The logical ID of the role that a function assumes for each tenant. */
-export function tenantRoleId(role: string): string {
-  return role.replace(/Role$/, "TenantRole");
+/** Whether a function reaches rows of tenants, and has a role of its own for them. */
+export function reachesTenants({ tables }: NeededFunction, { isIsolated }: Needs): boolean {
+  return isIsolated && tables.some(({ table }) => table.tenant === true);
 }
 
 /** What a function is told of its role for tenants. */
-export function isolationVariables(role: string): Readonly<Record<string, Value>> {
-  return { [isolationVariable]: attributeOf(tenantRoleId(role), "Arn") };
+export function isolationVariables(tenantRole: string): Readonly<Record<string, Value>> {
+  return { [isolationVariable]: attributeOf(tenantRole, "Arn") };
+}
+
+/** The logical IDs of a function's roles. */
+export interface RoleIds {
+  readonly role: string;
+  readonly tenantRole: string;
 }
 
 /**
@@ -41,12 +31,12 @@ export function isolationVariables(role: string): Readonly<Record<string, Value>
  * tenants it has the rows of the tag's tenant, by what the function does with the table, and what a commit has besides them in one
  * transaction.
  */
-export function tenantRolePart(needed: IsolatedFunction, place: TablePlace, others: readonly Value[] = []): TemplatePart {
+export function tenantRolePart(needed: NeededFunction, place: TablePlace, ids: RoleIds): TemplatePart {
   const walled = needed.tables.filter(({ table }) => table.tenant === true);
   const open = needed.tables.filter(({ table }) => table.tenant !== true);
   return {
     Resources: {
-      [tenantRoleId(needed.role)]: {
+      [ids.tenantRole]: {
         Type: "AWS::IAM::Role",
         Properties: {
           AssumeRolePolicyDocument: {
@@ -54,7 +44,7 @@ export function tenantRolePart(needed: IsolatedFunction, place: TablePlace, othe
             Statement: [
               {
                 Effect: "Allow",
-                Principal: { AWS: attributeOf(needed.role, "Arn") },
+                Principal: { AWS: attributeOf(ids.role, "Arn") },
                 Action: ["sts:AssumeRole", "sts:TagSession"],
                 Condition: {
                   "ForAllValues:StringEquals": { "aws:TagKeys": ["tenant", "across"] },
@@ -72,7 +62,7 @@ export function tenantRolePart(needed: IsolatedFunction, place: TablePlace, othe
                   ...rowStatements(walled, place, "Tenant", ofTenant),
                   ...rowStatements(walled, place, "Across", ofEveryTenant),
                   ...commitStatements(needed, open, place),
-                  ...others,
+                  useCustomerKey,
                 ],
               },
             },
@@ -96,20 +86,15 @@ const ofTenant: Condition = {
 };
 const ofEveryTenant: Condition = { StringEquals: { "aws:PrincipalTag/across": "true" } };
 
-const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
-const checking = ["dynamodb:ConditionCheckItem", ...reading];
-const writing = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", ...checking];
-const actions = { query: ["Read", reading], check: ["Check", checking], write: ["Write", writing] } as const;
-
 /** The rows of tables with tenants. Only a session for every tenant scans. */
 function rowStatements(walled: Reached, place: TablePlace, name: string, condition: Condition): Value[] {
   const scan = condition === ofEveryTenant ? ["dynamodb:Scan"] : [];
   const indexes = walled.flatMap(({ table }) => table.indexes.map((index) => place.indexArn(table, index.name)));
   return [
     ...(["query", "check", "write"] as const).flatMap((reach) => {
-      const [does, allowed] = actions[reach];
+      const { Sid, Action } = reachActions[reach];
       const tables = walled.filter((one) => one.reach === reach).map(({ table }) => place.tableArn(table));
-      return statement(`${name}${does}`, [...allowed, ...scan], tables, condition);
+      return statement(`${name}${Sid}`, [...Action, ...scan], tables, condition);
     }),
     ...statement(`${name}QueryIndexes`, ["dynamodb:Query", ...scan], indexes, condition),
   ];
@@ -119,7 +104,8 @@ function rowStatements(walled: Reached, place: TablePlace, name: string, conditi
  * What a transaction has besides rows of tenants, which takes the same credentials: claims and events, and tables without tenants. Only
  * a transaction checks conditions of items, so that action knows no enclosing operation.
  */
-function commitStatements({ committed }: IsolatedFunction, open: Reached, place: TablePlace): Value[] {
+function commitStatements({ duties }: NeededFunction, open: Reached, place: TablePlace): Value[] {
+  const committed = [...(duties.has("claim") ? [onceTable] : []), ...(duties.has("publish") ? [outboxTable] : [])];
   const inside = (operation: string): Condition => ({ StringEquals: { "dynamodb:EnclosingOperation": operation } });
   const arnsOf = (...reaches: readonly string[]) =>
     open.filter(({ reach }) => reaches.includes(reach)).map(({ table }) => place.tableArn(table));

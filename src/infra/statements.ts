@@ -17,7 +17,7 @@ export function statementsOf(needed: NeededFunction, needs: Needs, place: DataPl
   const statements = [
     ...parameterStatements(needs),
     ...[...needed.duties].flatMap((duty) => dutyStatements(duty, needs, place)),
-    ...tableStatements(needed, place),
+    ...tableStatements(needed, needs, place),
     { Sid: "Log", Action: ["logs:CreateLogStream", "logs:PutLogEvents"], Resource: [attributeOf(logGroup, "Arn")] },
   ];
   const merged = statements.filter(({ Sid }, index) => statements.findIndex((one) => one.Sid === Sid) === index);
@@ -108,14 +108,19 @@ const reading = ["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"];
 /** A transaction needs the actions of its items. */
 const checking = ["dynamodb:ConditionCheckItem", ...reading];
 const writing = ["dynamodb:BatchWriteItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem", ...checking];
-const reachActions: Readonly<Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>> = {
+/** What may be done with a table that is reached in a way. */
+export const reachActions: Readonly<Record<Reach, { readonly Sid: string; readonly Action: readonly string[] }>> = {
   query: { Sid: "ReadTables", Action: reading },
   check: { Sid: "CheckTables", Action: checking },
   write: { Sid: "WriteTables", Action: writing },
 };
 
-/** The tables of features: one statement for each way to reach them, and one for indexes, which can only be queried. */
-function tableStatements({ tables }: NeededFunction, place: DataPlace): Statement[] {
+/**
+ * The tables of features: one statement for each way to reach them, and one for indexes, which can only be queried. Rows of tenants are
+ * another role's where there is a wall in the account.
+ */
+function tableStatements({ tables: reachable }: NeededFunction, { isIsolated }: Needs, place: DataPlace): Statement[] {
+  const tables = isIsolated ? reachable.filter(({ table }) => table.tenant !== true) : reachable;
   const indexes = tables.flatMap(({ table }) => table.indexes.map(({ name }) => place.indexArn(table, name)));
   return [
     ...(["query", "check", "write"] as const).flatMap((reach) => {
@@ -131,6 +136,6 @@ function tableStatements({ tables }: NeededFunction, place: DataPlace): Statemen
 const allowed = ({ Sid, Action, Resource }: Statement): Value => ({ Sid, Effect: "Allow", Action, Resource });
 
 /** Tables and queues that are encrypted with a customer's key are used with it. */
-const useCustomerKey = withCustomerKey(
+export const useCustomerKey = withCustomerKey(
   allowed({ Sid: "UseCustomerKey", Action: ["kms:Decrypt", "kms:GenerateDataKey"], Resource: [ref("CustomerKeyArn")] }),
 );

@@ -1,59 +1,58 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import type { TableDeclaration } from "../../src/declare/table.ts";
-import { onceTable, outboxTable } from "../../src/declare/table.ts";
-import { tenantRoleId, tenantRolePart } from "../../src/infra/isolation-part.ts";
-import { neededTable } from "../../src/infra/needs.ts";
-import { tableId, tablePart } from "../../src/infra/table-part.ts";
-import { attributeOf, substituted } from "../../src/infra/template.ts";
+import { z } from "zod";
+import { defineFeature } from "../../src/declare/feature.ts";
+import { access } from "../../src/identity/access.ts";
+import { serverTemplate } from "../../src/infra/server-template.ts";
+import { buildServer, serverInternals } from "../../src/server/server.ts";
 import { encodeTenant } from "../../src/wall/tenant-prefix.ts";
 import { type IamRequest, iamRequests, type TableKeys, tablesArn } from "../iam/iam-requests.ts";
 import { type Resources, roleOf } from "../iam/resolved.ts";
 import { account, loadSimulator, type Simulator } from "../iam/simulator.ts";
 
-const files: TableDeclaration = {
-  name: "files",
-  partitionKey: "pk",
-  sortKey: "sk",
-  tenant: true,
-  indexes: [{ name: "byOwner", partitionKey: "owner", sortKey: undefined, project: undefined }],
-};
-const notes: TableDeclaration = { name: "notes", partitionKey: "pk", sortKey: undefined, tenant: true, indexes: [] };
-const tags: TableDeclaration = { name: "tags", partitionKey: "pk", sortKey: undefined, tenant: true, indexes: [] };
-const counts: TableDeclaration = { name: "counts", partitionKey: "pk", sortKey: undefined, indexes: [] };
-const rates: TableDeclaration = { name: "rates", partitionKey: "pk", sortKey: undefined, indexes: [] };
-const others: TableDeclaration = { ...files, name: "others" };
-const all = [files, notes, tags, counts, rates, others, onceTable, outboxTable];
+declare module "../../src/context/names.ts" {
+  interface Events {
+    "file.made": Record<string, never>;
+  }
+}
 
-const keysOf = (name: string): TableKeys => {
-  const table = all.find((one) => one.name === name);
-  const indexes = table?.indexes.map((index) => [index.name, index.partitionKey]) ?? [];
-  return { partitionKey: table?.partitionKey ?? "pk", indexes: Object.fromEntries(indexes) };
-};
+const everyone = { access: access.everyone, handler: async () => 1 };
+const features = [
+  defineFeature(
+    "files",
+    (r) => {
+      r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true, indexes: { byOwner: { partitionKey: "owner" } } });
+      r.table("counts", { partitionKey: "pk" });
+      r.event("file.made", z.object({}));
+      r.query("file.list", { route: "GET /files", ...everyone });
+      r.write("file.create", { route: "POST /files", ...everyone });
+    },
+    { uses: { notes: "read" } },
+  ),
+  defineFeature("notes", (r) => {
+    r.table("notes", { partitionKey: "pk", tenant: true });
+    r.table("rates", { partitionKey: "pk" });
+  }),
+  defineFeature("others", (r) => {
+    r.table("others", { partitionKey: "pk", tenant: true });
+    r.query("other.list", { route: "GET /others", ...everyone });
+  }),
+];
+const server = serverInternals(buildServer({ features, isolation: {} }));
+const prefix = "app-dev";
+const resources = serverTemplate(server, { stage: "dev", shape: "each" }).Resources as Resources;
+const tables = ["files", "counts", "notes", "rates", "others", "once", "outbox", "config"];
 
-const role = "FilesRole";
-const resources = Object.assign(
-  { [role]: { Type: "AWS::IAM::Role", Properties: {} } },
-  ...all.map((table) => tablePart(neededTable(table, table.name)).Resources),
-  tenantRolePart(
-    {
-      role,
-      tables: [
-        { table: files, reach: "write" },
-        { table: notes, reach: "check" },
-        { table: tags, reach: "query" },
-        { table: counts, reach: "write" },
-        { table: rates, reach: "check" },
-      ],
-      committed: [onceTable, outboxTable],
-    },
-    {
-      tableArn: ({ name }) => attributeOf(tableId(name), "Arn"),
-      indexArn: ({ name }, index) => substituted(`\${${tableId(name)}.Arn}/index/${index}`),
-    },
-  ).Resources,
-) as Resources; // safe: parts of a template
-const { allows, trusts } = roleOf(tenantRoleId(role), resources, "app-dev");
-const arn = `arn:aws:sts::${account}:assumed-role/${tenantRoleId(role)}/tenant-acme`;
+const physical = (table: string) => `${prefix}-${table}`;
+const keysOf = (): TableKeys => ({ partitionKey: "pk", indexes: { byOwner: "owner" } });
+const roles = {
+  create: roleOf("FilesFileCreateTenantRole", resources, prefix),
+  list: roleOf("FilesFileListTenantRole", resources, prefix),
+  /** The function's own. */
+  own: roleOf("FilesFileCreateRole", resources, prefix),
+};
+type RoleName = keyof typeof roles;
+type Tags = Readonly<Record<string, string>>;
+const arn = `arn:aws:sts::${account}:assumed-role/FilesFileCreateTenantRole/tenant-acme`;
 
 let simulate: Simulator;
 beforeAll(async () => {
@@ -61,17 +60,19 @@ beforeAll(async () => {
 });
 
 /** Whether all that a command asks for is allowed to a session. */
-async function isAllowed(operation: string, input: object, session: Readonly<Record<string, string>>): Promise<boolean> {
-  return areAllowed(iamRequests(operation, input as Readonly<Record<string, unknown>>, keysOf), session);
+async function isAllowed(operation: string, input: object, session: Tags, role: RoleName = "create"): Promise<boolean> {
+  return areAllowed(iamRequests(operation, input as Readonly<Record<string, unknown>>, keysOf), session, role);
 }
 
-async function areAllowed(requests: readonly IamRequest[], session: Readonly<Record<string, string>>): Promise<boolean> {
+async function areAllowed(requests: readonly IamRequest[], session: Tags, role: RoleName = "create"): Promise<boolean> {
+  const { allows } = roles[role];
   const results = await Promise.all(requests.map((request) => simulate(request, { arn, tags: session }, { identity: allows })));
   return results.every((result) => result);
 }
 
 /** Every command on a row of whose keys begin with `of`, and how the function has to reach the table for it. */
-function commandsOf(of: string, table: string): readonly [string, object, "query" | "check" | "write"][] {
+function commandsOf(of: string, name: string): readonly [string, object, "query" | "check" | "write"][] {
+  const table = physical(name);
   const [key, owner] = [`${of}/files`, `${of}/ann`];
   const Key = { pk: key };
   const Item = { pk: key, owner };
@@ -98,7 +99,7 @@ function commandsOf(of: string, table: string): readonly [string, object, "query
 }
 
 const byOwner = (of: string) => ({
-  TableName: "files",
+  TableName: physical("files"),
   IndexName: "byOwner",
   KeyConditionExpression: "owner = :o",
   ExpressionAttributeValues: { ":o": `${of}/ann` },
@@ -108,25 +109,26 @@ const acme = { tenant: "acme" };
 const strangers = ["globex", "acme2", "acm", "ACME", "", "*"];
 const reaches = ["query", "check", "write"];
 
-describe.each([
-  ["files", "write"],
-  ["notes", "check"],
-  ["tags", "query"],
-])("of the table %s, which the function reaches to %s,", (table, reach) => {
+describe.each<[RoleName, string, string]>([
+  ["create", "files", "write"],
+  ["create", "notes", "check"],
+  ["list", "files", "query"],
+  ["list", "notes", "query"],
+])("the function %s reaches the table %s to %s:", (role, table, reach) => {
   const commands = commandsOf("acme", table).map(([operation, input, needs], index) => ({ operation, input, needs, index }));
 
   test.each(commands)(
     "$operation $input is allowed on the tenant's own rows, as far as the function goes, and on no other's",
     async ({ operation, input, needs, index }) => {
-      expect(await isAllowed(operation, input, acme)).toBe(reaches.indexOf(needs) <= reaches.indexOf(reach));
+      expect(await isAllowed(operation, input, acme, role)).toBe(reaches.indexOf(needs) <= reaches.indexOf(reach));
       for (const other of strangers) {
         const [, foreign = {}] = commandsOf(other, table)[index] ?? [];
-        expect([other, await isAllowed(operation, foreign, acme)]).toEqual([other, false]);
+        expect([other, await isAllowed(operation, foreign, acme, role)]).toEqual([other, false]);
       }
       // A session without the tag, one with another, and one whose tag is empty.
-      expect(await isAllowed(operation, input, {})).toBe(false);
-      expect(await isAllowed(operation, input, { across: "false" })).toBe(false);
-      expect(await isAllowed(operation, input, { tenant: "" })).toBe(false);
+      expect(await isAllowed(operation, input, {}, role)).toBe(false);
+      expect(await isAllowed(operation, input, { across: "false" }, role)).toBe(false);
+      expect(await isAllowed(operation, input, { tenant: "" }, role)).toBe(false);
     },
   );
 });
@@ -139,8 +141,8 @@ test("an index is queried by keys of the tenant, and one that is not declared by
 
 test("a batch with one row of another tenant is denied, and so is a transaction", async () => {
   const Keys = [{ pk: "acme/files" }, { pk: "globex/files" }];
-  expect(await isAllowed("BatchGetItem", { RequestItems: { files: { Keys } } }, acme)).toBe(false);
-  const items = Keys.map((Key) => ({ Delete: { TableName: "files", Key } }));
+  expect(await isAllowed("BatchGetItem", { RequestItems: { [physical("files")]: { Keys } } }, acme)).toBe(false);
+  const items = Keys.map((Key) => ({ Delete: { TableName: physical("files"), Key } }));
   expect(await isAllowed("TransactWriteItems", { TransactItems: items }, acme)).toBe(false);
 });
 
@@ -167,15 +169,15 @@ test.each([
   "CreateBackup",
   "ExportTableToPointInTime",
 ])("%s is allowed to no tenant", async (operation) => {
-  for (const table of all) {
-    const request = { action: `dynamodb:${operation}`, resource: `${tablesArn}${table.name}`, context: {} };
-    expect(await areAllowed([request], acme)).toBe(false);
+  for (const table of tables) {
+    const request = { action: `dynamodb:${operation}`, resource: `${tablesArn}${physical(table)}`, context: {} };
+    for (const role of ["create", "list", "own"] as const) expect(await areAllowed([request], acme, role)).toBe(false);
   }
 });
 
 test("a command of which no key is known is denied", async () => {
   for (const action of ["GetItem", "Query", "BatchGetItem", "PutItem"]) {
-    const request = { action: `dynamodb:${action}`, resource: `${tablesArn}files`, context: {} };
+    const request = { action: `dynamodb:${action}`, resource: `${tablesArn}${physical("files")}`, context: {} };
     expect(await areAllowed([request], acme)).toBe(false);
     expect(await areAllowed([{ ...request, context: { "dynamodb:LeadingKeys": ["acme/files"] } }], acme)).toBe(true);
   }
@@ -185,14 +187,14 @@ test("a session for every tenant reads and writes what the function does, of eve
   const across = { across: "true" };
   for (const tenant of ["acme", "globex"]) {
     for (const [operation, input] of commandsOf(tenant, "files")) expect(await isAllowed(operation, input, across)).toBe(true);
-    for (const [operation, input, needs] of commandsOf(tenant, "tags")) {
-      expect(await isAllowed(operation, input, across)).toBe(needs === "query");
+    for (const [operation, input, needs] of commandsOf(tenant, "files")) {
+      expect(await isAllowed(operation, input, across, "list")).toBe(needs === "query");
     }
   }
   expect(await isAllowed("Query", byOwner("globex"), across)).toBe(true);
-  expect(await isAllowed("Scan", { TableName: "files" }, across)).toBe(true);
-  expect(await isAllowed("Scan", { TableName: "files", IndexName: "byOwner" }, across)).toBe(true);
-  expect(await isAllowed("Scan", { TableName: "others" }, across)).toBe(false);
+  expect(await isAllowed("Scan", { TableName: physical("files") }, across)).toBe(true);
+  expect(await isAllowed("Scan", { TableName: physical("files"), IndexName: "byOwner" }, across)).toBe(true);
+  expect(await isAllowed("Scan", { TableName: physical("others") }, across)).toBe(false);
 });
 
 test("claims and events are written inside of a transaction alone, and never read", async () => {
@@ -218,14 +220,25 @@ test("tables without tenants are reached inside of transactions alone, as far as
 
 test("a commit of rows, a claim, an event and another table is allowed as a whole", async () => {
   const TransactItems = [
-    { Put: { TableName: "files", Item: { pk: "acme/files" } } },
-    { ConditionCheck: { TableName: "notes", Key: { pk: "acme/notes" } } },
-    { Update: { TableName: "counts", Key: { pk: "files" } } },
-    { ConditionCheck: { TableName: "rates", Key: { pk: "day" } } },
-    { Put: { TableName: "outbox", Item: { pk: "shard#1" } } },
-    { Put: { TableName: "once", Item: { pk: "claim" } } },
+    { Put: { TableName: physical("files"), Item: { pk: "acme/files" } } },
+    { ConditionCheck: { TableName: physical("notes"), Key: { pk: "acme/notes" } } },
+    { Update: { TableName: physical("counts"), Key: { pk: "files" } } },
+    { ConditionCheck: { TableName: physical("rates"), Key: { pk: "day" } } },
+    { Put: { TableName: physical("outbox"), Item: { pk: "shard#1" } } },
+    { Put: { TableName: physical("once"), Item: { pk: "claim" } } },
   ];
   expect(await isAllowed("TransactWriteItems", { TransactItems }, acme)).toBe(true);
+});
+
+test("the function's own role has no row of a tenant any more, and all that it had besides", async () => {
+  for (const table of ["files", "notes", "others"]) {
+    for (const [operation, input] of commandsOf("acme", table))
+      expect(await isAllowed(operation, input, acme, "own")).toBe(false);
+  }
+  expect(await isAllowed("Query", byOwner("acme"), acme, "own")).toBe(false);
+  for (const [operation, input] of commandsOf("any", "counts")) expect(await isAllowed(operation, input, {}, "own")).toBe(true);
+  const Item = { pk: "claim" };
+  expect(await isAllowed("PutItem", { TableName: physical("once"), Item }, {}, "own")).toBe(true);
 });
 
 test("tables of other features are denied", async () => {
@@ -235,10 +248,10 @@ test("tables of other features are denied", async () => {
 });
 
 describe("the role is assumed", () => {
-  const own = `arn:aws:iam::${account}:role/${role}`;
+  const own = `arn:aws:iam::${account}:role/FilesFileCreateRole`;
   const request = (action: string, tags: Readonly<Record<string, string>>) => ({
     action,
-    resource: `arn:aws:iam::${account}:role/${tenantRoleId(role)}`,
+    resource: `arn:aws:iam::${account}:role/FilesFileCreateTenantRole`,
     context: {
       ...(Object.keys(tags).length === 0 ? {} : { "aws:TagKeys": Object.keys(tags) }),
       ...Object.fromEntries(Object.entries(tags).map(([name, value]) => [`aws:RequestTag/${name}`, value])),
@@ -252,13 +265,15 @@ describe("the role is assumed", () => {
     ["never with another tag", { tenant: "acme", admin: "true" }, false],
   ])("%s", async (_, given, allowed) => {
     for (const action of ["sts:AssumeRole", "sts:TagSession"]) {
-      expect(await simulate(request(action, given), { arn: own }, { resource: trusts })).toBe(allowed);
+      expect(await simulate(request(action, given), { arn: own }, { resource: roles.create.trusts })).toBe(allowed);
     }
   });
 
   test("by nobody else", async () => {
-    for (const other of [`${own}2`, `arn:aws:iam::${account}:user/ann`, `arn:aws:iam::210987654321:role/${role}`]) {
-      expect(await simulate(request("sts:AssumeRole", { tenant: "acme" }), { arn: other }, { resource: trusts })).toBe(false);
+    for (const other of [`${own}2`, `arn:aws:iam::${account}:user/ann`, `arn:aws:iam::210987654321:role/FilesFileCreateRole`]) {
+      expect(
+        await simulate(request("sts:AssumeRole", { tenant: "acme" }), { arn: other }, { resource: roles.create.trusts }),
+      ).toBe(false);
     }
   });
 });
