@@ -155,7 +155,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     (await import("./server-runs.ts")).createServerRuns({
       shutdown: options.shutdown,
       bound: () => state.bound?.(),
-      bindAlone: async () => (await loadHost()).bindAlone(server),
+      bindAlone: () => bindAlone(server),
     }),
   );
   const server: Server = Object.freeze({
@@ -180,12 +180,22 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
 }
 
 /**
- * What binds a server where no host has. No import that a bundler follows: each function would get the container and the embedded
+ * Binds a server where no host has. No import that a bundler follows: each function would get the container and the embedded
  * stack.
  */
-async function loadHost(): Promise<{ bindAlone(server: Server): Promise<Runtime> }> {
+async function bindAlone(server: Server): Promise<Runtime> {
   const here = import.meta.url;
-  return import(/* @vite-ignore */ new URL(`../container/alone${here.slice(here.lastIndexOf("."))}`, here).href);
+  const host = new URL(`../container/alone${here.slice(here.lastIndexOf("."))}`, here).href;
+  const loaded = import(/* @vite-ignore */ host) as Promise<{ bindAlone(server: Server): Promise<Runtime> }>; // safe: that is what it exports
+  const { bindAlone: bind } = await loaded.catch(
+    /* v8 ignore next -- only in a bundle, which has no files beside it */
+    (cause: unknown) => {
+      throw new Error("server.run: no host runs in this process; make one, or leave keelson out of the script's bundle", {
+        cause,
+      });
+    },
+  );
+  return bind(server);
 }
 
 /**
