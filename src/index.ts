@@ -35,8 +35,9 @@ export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/ha
 export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks.ts";
 export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
-export type { DeliveryAccessor, PipelineContext } from "./declare/pipeline-context.ts";
+export type { DeliveryAccessor, EnqueueOptions, PipelineContext } from "./declare/pipeline-context.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
+export type { RunOptions } from "./declare/run-options.ts";
 export type { ScheduleOptions } from "./declare/schedule.ts";
 export type { IndexOptions, TableHandle, TableOptions } from "./declare/table.ts";
 export type { TenantOf, TenantTable } from "./declare/tenant-table.ts";

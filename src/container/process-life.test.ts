@@ -3,7 +3,7 @@ import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
 import { beginLife } from "./process-life.ts";
 
-function begun() {
+function begun(drainMs = 0) {
   const server = buildServer({ features: [] });
   const logs: Record<string, unknown>[] = [];
   const runtime = createRuntime(server, {
@@ -11,7 +11,7 @@ function begun() {
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
     openAdapters: () => Promise.reject(new Error("unused")),
   });
-  return { life: beginLife(runtime, { lingerMs: 0, drainMs: 0, totalMs: 10_000 }), runtime, logs };
+  return { life: beginLife(runtime, { lingerMs: 0, drainMs, totalMs: 10_000 }), runtime, logs };
 }
 
 test("A process that has opened nothing yet has nothing to wait for", async () => {
@@ -30,4 +30,17 @@ test("Where a process is shows in its readiness", () => {
   expect(runtime.lifecycle.state).toBe("running");
   life.tell({ type: "fault" });
   expect(["draining", "in-flight-drain", "workers-stopped"]).toContain(runtime.lifecycle.state);
+});
+
+test("What runs without a request is waited for, as messages are", async () => {
+  const { life, runtime, logs } = begun(5_000);
+  const running = Promise.withResolvers<void>();
+  runtime.inFlight.set("run 1", { work: running.promise, handler: "keelson.server.run", ids: { reason: "a task" } });
+  life.tell({ type: "started" });
+  life.tell({ type: "terminate" });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(runtime.lifecycle.state).toBe("workers-stopped");
+  running.reject(new Error("it failed"));
+  expect(await life.ended).toBe(0);
+  expect(logs.at(-1)).toMatchObject({ msg: "shutdown.completed", clean: true });
 });

@@ -87,7 +87,8 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     "finish-workers": () => {
       clearInterval(sweep);
       // Safe: it never fails; what goes wrong is logged where it does.
-      void (life.workers?.finished() ?? Promise.resolve()).then(() => done("workers-stopped"));
+      const runs = Promise.allSettled([...runtime.inFlight.values()].map(({ work }) => work));
+      void Promise.all([life.workers?.finished(), runs]).then(() => done("workers-stopped"));
     },
     "cut-workers": () => {
       const messages = [...runtime.inFlight.values()].map(({ handler, ids }) => ({ handler, ...ids }));

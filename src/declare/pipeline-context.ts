@@ -22,6 +22,12 @@ export interface DeliveryAccessor {
   ) => Promise<void>;
 }
 
+/** Options of `ctx.enqueue`. */
+export interface EnqueueOptions {
+  /** The tenant that the job, and what follows from it, belongs to. In runs of the system alone; default: nobody's. */
+  readonly tenantId?: string;
+}
+
 /**
  * The `ctx` that every handler gets as its first argument (specification 2.6). `Caller` follows the access rule: behind
  * `access.authenticated` and every stricter rule it is `AuthenticatedUser`; without a route, in consumers and in jobs, `User`.
@@ -81,9 +87,9 @@ export interface PipelineContext<Caller extends User = User> {
    * a job with the same name, tenant and payload as one of the last 5 minutes.
    *
    * @throws TypeError if the payload does not match the job's `input`; Error for an undeclared job, and in a query;
-   * RangeError if it is larger than the queue takes.
+   * RangeError if it is larger than the queue takes; AccessDeniedError for a `tenantId` in a run that is not the system's.
    */
-  readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name]) => Promise<void>;
+  readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name], options?: EnqueueOptions) => Promise<void>;
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
   /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */

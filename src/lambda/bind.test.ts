@@ -45,3 +45,14 @@ test("a load that failed while the function started fails no one, and is tried a
   expect((await invoked.open()).loaded).toBe(runtimeModule);
   expect(load).toHaveBeenCalledTimes(2);
 });
+
+test("what runs without a request has the function's runtime, before its first invocation too", async () => {
+  const server = buildServer({ features: [] });
+  const invoked = prepareLambda(server, async () => runtimeModule);
+  vi.stubEnv("LOG_LEVEL", "error");
+  expect(await server.run({ reason: "a boot task" }, (ctx) => typeof ctx.db.send)).toBe("function");
+  expect(invoked.value?.runtime).toBe(await serverInternals(server).bound?.());
+  await server.close();
+  expect(invoked.value?.runtime.opened).toBeDefined();
+  await invoked.value?.runtime.close();
+});

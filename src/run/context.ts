@@ -6,7 +6,7 @@ import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } 
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
-import type { PipelineContext } from "../declare/pipeline-context.ts";
+import type { EnqueueOptions, PipelineContext } from "../declare/pipeline-context.ts";
 import { validateInput } from "../http/input.ts";
 import { bodyOf } from "../http/response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
@@ -186,7 +186,8 @@ class Context implements PipelineContext {
     );
     member(
       "enqueue",
-      (session) => async (name: string, payload: unknown) => effectsOf(session, "enqueue").enqueue(name, payload),
+      (session) => async (name: string, payload: unknown, options?: EnqueueOptions) =>
+        effectsOf(session, "enqueue").enqueue(name, payload, options),
     );
     member("delivery", (session) => {
       const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);

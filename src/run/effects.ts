@@ -1,6 +1,8 @@
 import type { JobDeclaration } from "../declare/message-handlers.ts";
-import type { DeliveryAccessor } from "../declare/pipeline-context.ts";
+import type { DeliveryAccessor, EnqueueOptions } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
+import { AccessDeniedError } from "../errors/errors.ts";
+import { quoted } from "../errors/quoted.ts";
 import type { Cause } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import { type Delivery, deliveryJob } from "../events/delivery.ts";
@@ -8,6 +10,7 @@ import { envelopeText, eventPayload } from "../events/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-message.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
+import { isIdentifier } from "../identity/claims.ts";
 import { saysNotDone, type WriteAnswer } from "../once/answer.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import { derivedId } from "../once/derived-id.ts";
@@ -20,7 +23,7 @@ import type { RequestScope } from "./scope.ts";
 /** What follows from a run: the events that it publishes, the jobs that it enqueues, the messages that it delivers. */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
-  enqueue(name: string, payload: unknown): Promise<void>;
+  enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<void>;
   deliver: DeliveryAccessor["send"];
   /** Commits items together with the events so far, and dispatches these. */
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
@@ -72,15 +75,16 @@ class RunEffects implements Effects {
     this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
   }
 
-  async enqueue(name: string, payload: unknown): Promise<void> {
+  async enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<void> {
     const declaration = this.#scope.runtime.server.registry.jobs.get(name);
     if (declaration === undefined) {
       throw new Error(`ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`);
     }
+    const cause = this.#causeFor(options?.tenantId);
     const jobId = this.#derive("job", name);
     const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
     await checkPayload(declaration.input, payload, refuse);
-    await this.#send(declaration, { jobId, name, payload: jobPayload(name, payload), ...this.#cause });
+    await this.#send(declaration, { jobId, name, payload: jobPayload(name, payload), ...cause });
     this.#scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
   }
 
@@ -137,6 +141,17 @@ class RunEffects implements Effects {
       rows.map((row) => this.#adapters.outbox.item(row)),
     );
     await this.#dispatch(rows);
+  }
+
+  /** Where a job comes from: a run of the system may enqueue it for a tenant. A message has no headers. */
+  #causeFor(tenantId: string | undefined): Cause {
+    if (tenantId === undefined) return this.#cause;
+    const { headers, user } = this.#scope;
+    if (headers !== undefined || user.tenantId !== undefined) {
+      throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
+    }
+    if (!isIdentifier(tenantId)) throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a text`);
+    return { ...this.#cause, tenantId };
   }
 
   /** A commit apart from the claim. */

@@ -65,15 +65,17 @@ export function runInScope<Result>(
 export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | "deadlineMs"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
+  /** Default: none. */
+  readonly signal?: AbortSignal;
 }
 
 /** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
-  { requestId, user, handler, deadlineMs, logFields }: MessageFacts,
+  { requestId, user, handler, deadlineMs, logFields, signal }: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const scope = new Scope(runtime, requestId, undefined, undefined, deadlineMs, undefined, logFields);
+  const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields);
   scope.user = user;
   scope.handler = handler;
   return runWithStore(scope, work);

@@ -169,6 +169,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     openedRuns: undefined,
     runs: async () => runtime.openedRuns ?? openRuns(),
     close: async () => {
+      if (state.bound === bound) state.bound = undefined;
       if (beginning === undefined) return;
       const adapters = await beginning;
       runtime.openedRuns = undefined;
@@ -179,6 +180,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       await adapters.close();
     },
   };
+  const bound = async (): Promise<Runtime> => runtime;
   const open = async () => {
     bootParameters.assertDue();
     const adapters = await options.openAdapters(runtime);
@@ -228,6 +230,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     const keys = [...state.registry.configKeys.values()].flatMap(({ id, definition }) => (definition.encrypted ? [id] : []));
     if (keys.length > 0) runtime.log.warn("config.no_key_ring", { keys });
   };
+  state.bound = bound;
   state.ready = async () => void (await runtime.adapters());
   const allHandlers = () => [
     ...state.registry.handlers.values(),

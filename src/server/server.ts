@@ -4,15 +4,19 @@ import type { ConfigResolver } from "../config/read/resolver.ts";
 import { hookProblems } from "../declare/declare-hook.ts";
 import type { Closer, DeclaredServer, ReadyCheck } from "../declare/declared-server.ts";
 import type { Feature } from "../declare/feature.ts";
+import type { Awaitable } from "../declare/handler.ts";
 import { optionProblems, proofProblems, type ServerOptions } from "../declare/options.ts";
+import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { createRegistry, messageProblems, type Registry, serverProblem } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
+import type { RunOptions } from "../declare/run-options.ts";
 import { timeZoneProblems } from "../declare/schedule.ts";
 import { useProblems } from "../declare/uses.ts";
 import { BootError } from "../errors/boot.ts";
 import type { CorsOptions } from "../http/cors.ts";
 import { conflicts } from "../http/route-conflicts.ts";
 import { environmentOf } from "../process/environment.ts";
+import { lazy } from "../process/lazy.ts";
 import type { Runtime } from "../run/runtime.ts";
 
 const internals = Symbol.for("keelson.server");
@@ -50,6 +54,24 @@ export interface Server {
    * @throws Error after a host has started.
    */
   onReadyCheck(name: string, check: ReadyCheck): void;
+  /**
+   * Runs `work` without a request: for scripts, boot tasks and a REPL. Its `ctx` is whole, what it publishes and enqueues is sent,
+   * and it is the system's unless `tenantId` says whose it is. It uses the host that runs in this process; where none does, it
+   * connects as a container would.
+   *
+   * @returns what `work` returns, or has given `ctx.commit`; with `requestId` what JSON keeps of it.
+   * @throws what `work` throws; TypeError for wrong options; Error while the server closes; FrameworkError
+   * `request_in_progress` (409) while a run with the same `requestId` takes longer than `once.waitMs`.
+   * @example
+   * await server.run({ reason: "import of 2026-11", tenantId: "acme" }, (ctx) => ctx.publish("file.imported", { id }));
+   * await server.close();
+   */
+  run<Result>(options: RunOptions, work: (ctx: PipelineContext) => Awaitable<Result>): Promise<Result>;
+  /**
+   * Waits for what `run` has begun, up to `shutdown.drainMs` (`ctx.signal` aborts a second before), and closes what it has
+   * opened, including what `onClose` registered. What a host has opened is left to the host.
+   */
+  close(): Promise<void>;
   /** @internal */
   readonly [internals]: ServerInternals;
 }
@@ -60,6 +82,8 @@ export interface ServerInternals extends DeclaredServer {
   started: boolean;
   /** The runtime bound from the environment, shared by the Lambda handlers of one process. */
   runtime: Runtime | undefined;
+  /** Gives the runtime that a host has bound last, as long as it is open. */
+  bound: (() => Promise<Runtime>) | undefined;
   /** Gets the runtime ready that was bound last. */
   ready: (() => Promise<void>) | undefined;
   /** Of the runtime that was opened last: it knows the overrides of SSM. */
@@ -111,6 +135,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     checks,
     started: false,
     runtime: undefined,
+    bound: undefined,
     ready: undefined,
     resolver: undefined,
   };
@@ -126,8 +151,17 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     if (items.has(name)) throw new Error(`${what}("${name}"): the name is taken; choose another`);
     items.set(name, item);
   };
-  return Object.freeze({
+  const runs = lazy(async () =>
+    (await import("./server-runs.ts")).createServerRuns({
+      shutdown: options.shutdown,
+      bound: () => state.bound?.(),
+      bindAlone: () => bindAlone(server),
+    }),
+  );
+  const server: Server = Object.freeze({
     registry,
+    run: async (runOptions, work) => (await runs.open()).run(runOptions, work),
+    close: async () => (await runs.opening)?.close(),
     ready: async () => {
       if (state.ready !== undefined) return state.ready();
       if (options.ssm !== undefined || options.keyRing !== undefined) {
@@ -141,7 +175,27 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     onClose: (name: string, close: Closer) => register("onClose", closers, name, close),
     onReadyCheck: (name: string, check: ReadyCheck) => register("onReadyCheck", checks, name, check),
     [internals]: state,
-  });
+  } satisfies Server);
+  return server;
+}
+
+/**
+ * Binds a server where no host has. No import that a bundler follows: each function would get the container and the embedded
+ * stack.
+ */
+async function bindAlone(server: Server): Promise<Runtime> {
+  const here = import.meta.url;
+  const host = new URL(`../container/alone${here.slice(here.lastIndexOf("."))}`, here).href;
+  const loaded = import(/* @vite-ignore */ host) as Promise<{ bindAlone(server: Server): Promise<Runtime> }>; // safe: that is what it exports
+  const { bindAlone: bind } = await loaded.catch(
+    /* v8 ignore next -- only in a bundle, which has no files beside it */
+    (cause: unknown) => {
+      throw new Error("server.run: no host runs in this process; make one, or leave keelson out of the script's bundle", {
+        cause,
+      });
+    },
+  );
+  return bind(server);
 }
 
 /**

@@ -24,7 +24,7 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
   const effects: ReturnType<NonNullable<ContextParts["effects"]>> = {
     // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
-    enqueue: (name, payload) => runAlone((ctx) => ctx.enqueue(name as never, payload as never)),
+    enqueue: (name, payload, options) => runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
     deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
   };
   return createContext(scope, adapters, {
