@@ -5,6 +5,7 @@ import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-
 import { type Message, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
+import { describeGeneratedRoles } from "../iam/generated-roles.ts";
 import { type EmulatedFunction, startFunction } from "./emulated-function.ts";
 import { type Ask, triggers } from "./http-events.ts";
 import { nameOf, packaged, type Resource, root } from "./package.ts";
@@ -259,6 +260,12 @@ describe("the role of each function", () => {
       .map(short)
       .filter((grant) => !(grant in onlySometimes) && !isThePlatforms(grant));
   }
+});
+
+describeGeneratedRoles({
+  callsOf: (name) => started.get(name)?.calls.calls ?? [],
+  prefix,
+  parameters: variables["FILES_PARAMETERS"] ?? "",
 });
 
 /** What Lambda itself does in the name of a function, and what a presigned URL lets its holder do. */

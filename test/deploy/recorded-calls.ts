@@ -1,11 +1,14 @@
 import { once } from "node:events";
 import { createServer, request } from "node:http";
+import type { RecordedCall } from "../iam/recorded-requests.ts";
 
 /** A proxy in front of an emulator of AWS that keeps what each call needs a permission for. */
 export interface RecordedCalls {
   readonly endpoint: string;
   /** `dynamodb:PutItem table/<name>`, each once. */
   readonly permissions: Set<string>;
+  /** All of them, in order. */
+  readonly calls: readonly RecordedCall[];
   /** What could not be told from a call. */
   readonly unknown: Set<string>;
   /** From now on calls get no answer. */
@@ -17,6 +20,7 @@ export interface RecordedCalls {
 export async function recordCalls(endpoint: string): Promise<RecordedCalls> {
   const target = new URL(endpoint);
   const [permissions, unknown] = [new Set<string>(), new Set<string>()];
+  const calls: RecordedCall[] = [];
   let hangs = false;
   const server = createServer((incoming, outgoing) => {
     const chunks: Buffer[] = [];
@@ -25,6 +29,7 @@ export async function recordCalls(endpoint: string): Promise<RecordedCalls> {
       const body = Buffer.concat(chunks);
       const call = String(incoming.headers["x-amz-target"] ?? `${incoming.method} ${incoming.url}`);
       const needed = permissionsOf(call, body.toString());
+      calls.push({ target: call, input: parsed(body.toString()) });
       if (needed === undefined) unknown.add(call);
       for (const permission of needed ?? []) permissions.add(permission);
       if (hangs) return;
@@ -49,6 +54,7 @@ export async function recordCalls(endpoint: string): Promise<RecordedCalls> {
   return {
     endpoint: `http://127.0.0.1:${port}`,
     permissions,
+    calls,
     unknown,
     hang: () => {
       hangs = true;
