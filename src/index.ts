@@ -38,7 +38,7 @@ export type { ServerOptions } from "./declare/options.ts";
 export type { DeliveryAccessor, EnqueueOptions, PipelineContext } from "./declare/pipeline-context.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { RunOptions } from "./declare/run-options.ts";
-export type { ScheduleOptions } from "./declare/schedule.ts";
+export type { ScheduleFire, ScheduleOptions } from "./declare/schedule.ts";
 export type { IndexOptions, TableHandle, TableOptions } from "./declare/table.ts";
 export type { TenantOf, TenantTable } from "./declare/tenant-table.ts";
 export type { FeatureOptions, TableUse } from "./declare/uses.ts";

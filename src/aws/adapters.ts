@@ -64,6 +64,10 @@ export async function openAwsAdapters(
     configRows: dynamoConfigRows(database, runtime.tableName(configTable.name), { lean: light?.rows }),
     configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing }),
+    schedules: lazy(async () => {
+      const { dynamoSchedules } = await import("./schedule-store.ts");
+      return dynamoSchedules(database, runtime.tableName(onceTable.name));
+    }),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
     messaging,
     parameters,

@@ -203,7 +203,8 @@ async function holds(write: () => Promise<unknown>): Promise<boolean> {
   }
 }
 
-function isNamed(error: unknown, name: string): boolean {
+/** Whether an error is one of DynamoDB's, by its name. */
+export function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
 }
 

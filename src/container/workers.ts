@@ -2,6 +2,7 @@ import { usesMessages } from "../declare/registry.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { pause } from "./pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
+import { keepSchedules } from "./schedule-worker.ts";
 
 /** What a container does beside answering requests. */
 export interface Workers {
@@ -16,14 +17,10 @@ const sweepMs = 10_000;
 /** How old a row has to be for a sweep, in milliseconds; for the last one of a process. */
 const [graceMs, lastGraceMs] = [10_000, 1_000];
 
-/** Starts the queue's workers and the sweep of the outbox, where the server has any use for them. */
+/** Starts the queue's workers, the sweep of the outbox and the schedules, where the server has any use for them. */
 export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): Promise<Workers> {
   const { registry } = runtime.server;
-  if (!usesMessages(registry)) return { stop: () => undefined, finished: async () => undefined };
-  const adapters = await runtime.adapters();
-  const messaging = await adapters.messaging.open();
-  const queues: QueueWorker[] = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
-  if (registry.consumers.size > 0) queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
+  const queues = usesMessages(registry) ? await startQueues(runtime) : [];
   const stopping = new AbortController();
   const sweep = async (ageMs: number, signal: AbortSignal | undefined) => {
     try {
@@ -40,14 +37,24 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
   };
   const hasOutbox = registry.events.size > 0;
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
+  const schedules = registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
   return {
     stop: () => {
       stopping.abort();
       for (const queue of queues) queue.stop();
     },
     finished: async () => {
-      await Promise.all([sweeping, ...queues.map((queue) => queue.finished())]);
+      await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
       if (hasOutbox) await sweep(lastGraceMs, undefined);
     },
   };
+}
+
+async function startQueues(runtime: Runtime): Promise<readonly QueueWorker[]> {
+  const adapters = await runtime.adapters();
+  const messaging = await adapters.messaging.open();
+  const queues = [await startQueueWorker(runtime, adapters, messaging, messaging.jobs)];
+  if (runtime.server.registry.consumers.size > 0)
+    queues.push(await startQueueWorker(runtime, adapters, messaging, messaging.events));
+  return queues;
 }

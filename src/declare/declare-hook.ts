@@ -3,12 +3,7 @@ import { nearest } from "../errors/nearest.ts";
 import { quoted } from "../errors/quoted.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { HookDeclaration } from "./hooks.ts";
-
-/** What hooks are held against: those of a server, by their writes, and its handlers, by their names. */
-interface Hooked {
-  readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
-  readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;
-}
+import type { Registry } from "./registry.ts";
 
 const moments = ["before", "commit", "after"] as const;
 
@@ -33,7 +28,7 @@ export function hook(feature: string, write: unknown, options: RawOptions, repor
 }
 
 /** Hooks on what is no write of this server. */
-export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
+export function hookProblems({ hooks, handlers }: Pick<Registry, "hooks" | "handlers">): BootProblem[] {
   const writes = [...handlers.values()].filter(({ kind }) => kind === "write").map(({ name }) => name);
   return [...hooks.values()].flat().flatMap(({ feature, write }) => {
     const kind = handlers.get(write)?.kind;

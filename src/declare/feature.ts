@@ -114,7 +114,7 @@ export interface FeatureBuilder<Name extends string = string> {
     name: Operation,
     options: JobOptions<Input, `${Name}.${Operation}`>,
   ): void;
-  /** Declares what runs at certain times, called `<entity>.<operation>`. Nothing runs it yet: it is only declared. */
+  /** Declares what runs at certain times, once for all processes, called `<entity>.<operation>`. */
   schedule(name: string, options: ScheduleOptions): void;
   /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(

@@ -27,14 +27,21 @@ test("schedules are declared, and a registry lists them", () => {
   const { registry } = buildServer({
     features: [
       defineFeature("reports", (r) => {
-        r.schedule("report.nightly", { cron: "0 3 * * MON-FRI", timeZone: "Europe/Berlin", handler });
+        r.schedule("report.nightly", { cron: "0 3 * * MON-FRI", timeZone: "Europe/Berlin", missed: "skip", handler });
         r.schedule("report.hourly", { cron: "0 * * * *", handler });
       }),
     ],
   });
   expect([...registry.schedules.values()]).toEqual([
-    { feature: "reports", name: "reports.report.nightly", cron: "0 3 * * MON-FRI", timeZone: "Europe/Berlin", run: handler },
-    { feature: "reports", name: "reports.report.hourly", cron: "0 * * * *", timeZone: "UTC", run: handler },
+    {
+      feature: "reports",
+      name: "reports.report.nightly",
+      cron: "0 3 * * MON-FRI",
+      timeZone: "Europe/Berlin",
+      missed: "skip",
+      run: handler,
+    },
+    { feature: "reports", name: "reports.report.hourly", cron: "0 * * * *", timeZone: "UTC", missed: "once", run: handler },
   ]);
 });
 
@@ -45,6 +52,7 @@ test.each<[unknown, unknown, string]>([
   ["a.b", { ...fine, timeZone: "+02:00" }, 'reports.a.b: schedule-time-zone: `timeZone` is "+02:00", which is no name'],
   ["a.b", { ...fine, timeZone: 2 }, "reports.a.b: schedule-time-zone: `timeZone` is 2, which is no name of a time zone"],
   ["a.b", { ...fine, timeZone: "Europe/Berlim" }, 'schedule-time-zone: this Node knows no time zone "Europe/Berlim"'],
+  ["a.b", { ...fine, missed: "twice" }, 'reports.a.b: schedule-missed: `missed` is "twice"'],
   ["a.b", { ...fine, handler: "run" }, "reports.a.b: handler: `handler` is not a function"],
   ["a.b", { ...fine, every: 5 }, 'reports.a.b: unknown-option: unknown option "every"'],
 ])("a schedule %j of %j is refused", (name, options, problem) => {

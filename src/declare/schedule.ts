@@ -15,7 +15,19 @@ export interface ScheduleOptions {
   readonly cron: string;
   /** The time zone of `cron`, by its IANA name. Default `UTC`. */
   readonly timeZone?: string;
-  readonly handler: (ctx: PipelineContext) => Awaitable<unknown>;
+  /**
+   * What becomes of a time at which nothing ran, such as during an outage: `once` runs once as soon as it can, however many times
+   * were missed; `skip` waits for the next time, where two minutes have gone. Default `once`.
+   */
+  readonly missed?: "once" | "skip";
+  /** Runs as the system, without a tenant. What it commits happens once; what else it does may happen again after a crash. */
+  readonly handler: (ctx: PipelineContext, fire: ScheduleFire) => Awaitable<unknown>;
+}
+
+/** What a schedule runs for. */
+export interface ScheduleFire {
+  /** When it was due: the same in each attempt. */
+  readonly at: Date;
 }
 
 /** A declared schedule. */
@@ -25,15 +37,16 @@ export interface ScheduleDeclaration {
   readonly name: string;
   readonly cron: string;
   readonly timeZone: string;
-  readonly run: (ctx: PipelineContext) => unknown;
+  readonly missed: "once" | "skip";
+  readonly run: (ctx: PipelineContext, fire: ScheduleFire) => unknown;
 }
 
 /** Registers a schedule. */
 export function schedule(feature: string, name: string, options: RawOptions, report: Report): ScheduleDeclaration {
   const key = `${feature}.${typeof name === "string" ? name : quoted(name)}`;
   const problem = (rule: string, message: string, fix: string) => report({ key, rule, message, fix });
-  unknownOptions(key, options, ["cron", "timeZone", "handler"], report);
-  const { cron, timeZone = "UTC", handler } = options ?? {};
+  unknownOptions(key, options, ["cron", "timeZone", "missed", "handler"], report);
+  const { cron, timeZone = "UTC", missed = "once", handler } = options ?? {};
   if (typeof name !== "string" || !isEventType(name)) {
     const message = `name ${quoted(name)} is not <entity>.<operation>`;
     problem("schedule-name", message, 'use two kebab-case words, for example "report.nightly"');
@@ -45,12 +58,16 @@ export function schedule(feature: string, name: string, options: RawOptions, rep
     const fix = 'use an IANA name, for example "Europe/Berlin"';
     problem("schedule-time-zone", `\`timeZone\` is ${quoted(timeZone)}, which is no name of a time zone`, fix);
   }
+  if (missed !== "once" && missed !== "skip") {
+    problem("schedule-missed", `\`missed\` is ${quoted(missed)}`, 'use "once", to make up for what was missed, or "skip"');
+  }
   if (typeof handler !== "function") problem("handler", "`handler` is not a function", "pass async (ctx) => ...");
   return {
     feature,
     name: key,
     cron: String(cron),
     timeZone: String(timeZone),
+    missed: missed === "skip" ? "skip" : "once",
     run: handler as ScheduleDeclaration["run"], // safe: what is none was reported, and such a server is never built
   };
 }

@@ -6,6 +6,7 @@ import { buildServer, type Server, serverInternals } from "../server/server.ts";
 import { lambdaHandler, lambdaHttp } from "./http-handler.ts";
 import { lambdaQueue } from "./queue.ts";
 import { requestScope } from "./request-scope.ts";
+import { lambdaSchedule } from "./schedule.ts";
 import { lambdaStream } from "./stream.ts";
 import { lambdaSweep } from "./sweep.ts";
 
@@ -38,6 +39,7 @@ const kinds: readonly (readonly [name: string, make: (server: Server) => unknown
   ["lambdaHandler", (server) => lambdaHandler(server, "chatty.word.say"), event],
   ["lambdaQueue", lambdaQueue, { Records: [] }],
   ["lambdaStream", lambdaStream, { Records: [] }],
+  ["lambdaSchedule", lambdaSchedule, {}],
   ["lambdaSweep", lambdaSweep, {}],
   [
     "requestScope",

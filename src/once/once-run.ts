@@ -26,7 +26,7 @@ export interface OnceClaim {
 export interface RunLog {
   readonly log: Logger;
   /** The prefix of its messages. */
-  readonly logPrefix: "once" | "event" | "job";
+  readonly logPrefix: "once" | "event" | "job" | "schedule";
 }
 
 /** What the work of a run is given. */

@@ -10,6 +10,7 @@ import type { EventBus, OutboxStore } from "../events/outbox.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import type { Lazy } from "../process/lazy.ts";
 import type { Wall, WallCaller } from "../wall/wall.ts";
+import type { ScheduleStore } from "./schedule-store.ts";
 
 /** What a server needs from outside, opened by a host at first use. */
 export interface Adapters {
@@ -28,6 +29,8 @@ export interface Adapters {
   readonly configStore: ConfigStore;
   /** Where writes, events and jobs are claimed. */
   readonly claims: ClaimStore;
+  /** Where it is noted when schedules fired. */
+  readonly schedules: Lazy<ScheduleStore>;
   /** Where events wait until they are dispatched. */
   readonly outbox: OutboxStore;
   /** The bus and the queues. */

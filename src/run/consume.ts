@@ -8,12 +8,13 @@ import type { JobMessage } from "../events/job-message.ts";
 import type { User } from "../identity/user.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import { type ClaimKey, claimKey, keyText, skewMs } from "../once/claim.ts";
+import type { TransactionItem } from "../once/claim-store.ts";
 import type { Adapters } from "./adapters.ts";
 import { run } from "./run.ts";
 import type { Runtime } from "./runtime.ts";
 import { type RequestScope, runInMessageScope } from "./scope.ts";
 
-/** What became of the work that a message asks for. */
+/** What became of the work that a message asks for, or a schedule. */
 export type Consumed =
   /** It is done. */
   | { readonly kind: "processed" }
@@ -24,21 +25,23 @@ export type Consumed =
   /** It failed; the error is logged. */
   | { readonly kind: "failed"; readonly error: unknown };
 
-/** One piece of work, claimed by itself: a consumer of an event, or a job. */
-interface Task {
+/** One piece of work, claimed by itself: a consumer of an event, a job, or a schedule that fires. */
+export interface Task {
   readonly key: ClaimKey;
   /** The full name of the handler. */
   readonly handler: string;
   readonly cause: Cause;
-  /** The ID of the event or job: what follows from it is caused by it. */
+  /** The ID of the event, the job or the fire: what follows from it is caused by it. */
   readonly id: string;
   /** What its lines carry. */
   readonly logFields: Readonly<Record<string, string>>;
-  /** What its lines begin with: `event` or `job`. */
-  readonly logPrefix: "event" | "job";
+  /** What its lines begin with. */
+  readonly logPrefix: "event" | "job" | "schedule";
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext) => unknown;
+  /** As of the run. */
+  readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
 
 /** How a message is consumed. */
@@ -131,8 +134,8 @@ function rank(outcome: Consumed): number {
 /** The answer of a message: nothing reads it, it only says that the work is done. */
 const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
-/** Runs a task in its scope. A duplicate in the same process waits for the first, and is then skipped. */
-async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Task): Promise<Consumed> {
+/** Runs a task in its scope. A duplicate in the same process waits for the first, and is then skipped. Never throws. */
+export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Task): Promise<Consumed> {
   const { key, handler, cause, deadlineMs, logFields } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
@@ -167,6 +170,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
         startMs = clock.now();
         return task.run(ctx);
       },
+      own: task.own,
       answerOf: () => done,
       committedAnswer: () => done,
     });

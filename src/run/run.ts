@@ -2,6 +2,7 @@ import type { CommitItem } from "../context/database.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Cause } from "../events/cause.ts";
 import type { WriteAnswer } from "../once/answer.ts";
+import type { TransactionItem } from "../once/claim-store.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { type ContextParts, createContext } from "./context.ts";
@@ -18,6 +19,8 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | 
   handle(ctx: PipelineContext): Result | Promise<Result>;
   /** What features have hooked into it. */
   readonly hooks?: Pick<WriteHooks, "isRunning" | "itemsOf"> | undefined;
+  /** Items of keelson's own that say of the run that it is done: they join what it commits, or are committed at its end. */
+  readonly own?: (() => readonly TransactionItem[]) | undefined;
   /** The answer that is committed with what a handler gives `ctx.commit`. @throws where none can be made of it. */
   committedAnswer(result: unknown): WriteAnswer | Promise<WriteAnswer>;
 }
@@ -35,7 +38,7 @@ export async function run<Result>(scope: RequestScope, adapters: Adapters, work:
   const { tenantId } = scope.user;
   return runs.once.run({
     ...{ claim, logPrefix, log, signal, tenantId, answerOf },
-    work: (parts) => perform(scope, adapters, runs, parts, work),
+    work: (parts) => perform(scope, adapters, runs, withOwn(parts, work.own), work),
   });
 }
 
@@ -80,5 +83,20 @@ async function perform<Result>(
       () => joining(hooks, result),
     );
   }
+  if (work.own !== undefined) {
+    await committing?.catch(() => undefined); // as above
+    if (!parts.hasCommitted()) await parts.commit([], work.answerOf(result));
+  }
   return result;
+}
+
+/** The same parts, whose commit takes items of keelson's own along. */
+function withOwn(parts: RunParts, own: Work<unknown>["own"]): RunParts {
+  if (own === undefined) return parts;
+  return {
+    signal: parts.signal,
+    commit: (items, answer, others = []) => parts.commit(items, answer, [...others, ...own()]),
+    hasCommitted: () => parts.hasCommitted(),
+    seed: () => parts.seed(),
+  };
 }

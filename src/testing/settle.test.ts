@@ -137,7 +137,7 @@ test(
         await app.call("tasks.task.start", { names: ["a"] });
         for (let call = 1; call <= 200; call += 1) app.faults.before("PutEvents", call).fail("InternalException");
         await expect(app.settled()).rejects.toThrow(
-          "app.settled: 1 are left in outbox and queues: nothing that came to this process",
+          "app.settled: 1 are left in schedules, outbox and queues: nothing that came to this process",
         );
       },
       { maxSteps: 5 }, // a step takes a tenth of a second where the bus fails

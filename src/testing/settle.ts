@@ -5,6 +5,7 @@ import type { JobMessage } from "../events/job-message.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 import { consumeEvent, runJob } from "../run/consume.ts";
 import { processMessage } from "../run/process-message.ts";
+import type { createSchedules, Schedule } from "../run/schedules.ts";
 import type { TestClock } from "./test-clock.ts";
 import type { TestProcess } from "./test-process.ts";
 
@@ -13,6 +14,8 @@ const stepMs = 5_000;
 
 /** What settling needs. */
 interface Settling {
+  /** From when on schedules are due, in milliseconds since the epoch. */
+  readonly sinceMs: number;
   readonly clock: TestClock;
   /** How long to wait for hidden messages beside moving the clock, in milliseconds: an emulator has a clock of its own. */
   readonly waitMs: number;
@@ -23,18 +26,20 @@ interface Settling {
 }
 
 /**
- * Dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the clock.
+ * Lets schedules fire, dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the
+ * clock, what is due later is not.
  *
  * @throws Error naming what is stuck, and what was set aside or went to a dead-letter queue on the way.
  */
 export async function settle(
   { runtime, adapters }: TestProcess,
-  { clock, waitMs, mostMs, maxSteps = 120 }: Settling,
+  { clock, sinceMs, waitMs, mostMs, maxSteps = 120 }: Settling,
 ): Promise<void> {
   const { registry } = runtime.server;
-  if (!usesMessages(registry)) return;
-  const { events, jobs } = await adapters.messaging.open();
+  const queues = usesMessages(registry) ? await adapters.messaging.open() : undefined;
+  const schedules = registry.schedules.size === 0 ? [] : await schedulesOf(runtime, adapters);
   const deadLettered: string[] = [];
+  const gaveUp: string[] = [];
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
@@ -63,20 +68,37 @@ export async function settle(
     return messages.length;
   };
 
+  /** Lets what is due fire; gives how many did, and how many are still due. */
+  const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
+    let [fired, due] = [0, 0];
+    for (const schedule of schedules) {
+      const { kind } = await schedule.look({ sinceMs });
+      if (kind === "gave-up") gaveUp.push(schedule.name);
+      if (kind === "fired" || kind === "gave-up") fired += 1;
+      stuck.delete(schedule.name);
+      if (kind === "fired" || kind === "gave-up" || kind === "idle") continue;
+      due += 1;
+      stuck.set(schedule.name, schedule.name);
+    }
+    return { fired, due };
+  };
+
   let restMs = mostMs;
   for (let steps = 0; ; ) {
-    if ((await work(events)) + (await work(jobs)) > 0) continue;
+    const { fired, due } = await fire();
+    if (fired > 0) continue;
+    if (queues !== undefined && (await work(queues.events)) + (await work(queues.jobs)) > 0) continue;
     // Only now: what was committed is dispatched already, mostly.
     const { dispatched, left, setAside } = await sweep();
     refused += setAside;
     if (dispatched > 0) continue;
-    const sizes = await Promise.all([events.size(), jobs.size()]);
-    const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left);
+    const sizes = queues === undefined ? [] : await Promise.all([queues.events.size(), queues.jobs.size()]);
+    const waiting = sizes.reduce((sum, { visible, hidden }) => sum + visible + hidden, left + due);
     if (waiting === 0) break;
     steps += 1;
     if (steps > maxSteps) {
       const names = [...stuck.values()].join("; ") || "nothing that came to this process";
-      throw new Error(`app.settled: ${waiting} are left in outbox and queues: ${names}`);
+      throw new Error(`app.settled: ${waiting} are left in schedules, outbox and queues: ${names}`);
     }
     const moveMs = Math.min(stepMs, restMs);
     restMs -= moveMs;
@@ -85,6 +107,13 @@ export async function settle(
   }
   if (refused > 0) throw new Error(`app.settled: ${refused} events were set aside, since the bus refuses them: see app.logs`);
   if (deadLettered.length > 0) throw new Error(`app.settled: in the dead-letter queue: ${deadLettered.join("; ")}`);
+  if (gaveUp.length > 0) throw new Error(`app.settled: schedules that failed too often: ${gaveUp.join(", ")}: see app.logs`);
+}
+
+/** Loaded by who has schedules. */
+async function schedulesOf(...process: Parameters<typeof createSchedules>): Promise<readonly Schedule[]> {
+  const { createSchedules } = await import("../run/schedules.ts");
+  return createSchedules(...process);
 }
 
 /** Consumes an event or runs a job once more, as if its message had come again. */

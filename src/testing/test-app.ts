@@ -64,10 +64,10 @@ export interface TestApp {
    */
   deliver(message: SharedEvent | JobMessage): Promise<"processed" | "skipped" | "handed-back">;
   /**
-   * Consumes until no event, job, outbox row or delivery is left; nothing is consumed before. It advances the clock to the
-   * next retry.
+   * Lets schedules fire that are due, and consumes until no event, job, outbox row or delivery is left; nothing is consumed before.
+   * It advances the clock to the next retry, and does not wait for what is due later.
    *
-   * @throws Error naming what is stuck or went to a dead-letter queue; CrashError if a fault crashes the app.
+   * @throws Error naming what is stuck, failed too often or went to a dead-letter queue; CrashError if a fault crashes the app.
    */
   settled(): Promise<void>;
   /** The calls of store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`. Creating tables does not count. */
@@ -138,6 +138,7 @@ async function startOn(
   { environment, webhooks, maxSteps }: WatchedAppOptions,
 ): Promise<WatchedApp> {
   const { clock, timers } = createTestClock();
+  const sinceMs = clock.now();
   const logs: Record<string, unknown>[] = [];
   const recorded: Recorded = { events: [], jobs: [], deliveries: [] };
   const { options } = serverInternals(server);
@@ -216,7 +217,7 @@ async function startOn(
     },
     settled: async () => {
       const process = await running();
-      return untilCrash(process, settle(process, { clock, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }));
+      return untilCrash(process, settle(process, { clock, sinceMs, waitMs: stack.waitMs, mostMs: stack.mostMs, maxSteps }));
     },
     calls,
     clock,

@@ -130,8 +130,14 @@ test("a schedule has an expression and a handler, and no other options", () => {
   r.schedule("report.nightly", {
     cron: "0 3 * * *",
     timeZone: "Europe/Berlin",
-    handler: async (scheduled) => void expectTypeOf(scheduled).toEqualTypeOf<PipelineContext>(),
+    missed: "skip",
+    handler: async (scheduled, { at }) => {
+      expectTypeOf(scheduled).toEqualTypeOf<PipelineContext>();
+      expectTypeOf(at).toEqualTypeOf<Date>();
+    },
   });
+  // @ts-expect-error missed is once or skip
+  r.schedule("report.nightly", { cron: "0 3 * * *", missed: "twice", handler: async () => undefined });
   // @ts-expect-error no handler
   r.schedule("report.nightly", { cron: "0 3 * * *" });
   // @ts-expect-error no such option

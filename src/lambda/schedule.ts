@@ -1,0 +1,22 @@
+import type { Server } from "../server/server.ts";
+import { prepareLambda } from "./bind.ts";
+import type { FiredSchedules } from "./fire-schedules.ts";
+import type { TimedContext } from "./time-left.ts";
+
+/** A Lambda function for a rule that calls it each minute. */
+export type LambdaScheduleHandler = (event?: unknown, context?: TimedContext) => Promise<FiredSchedules>;
+
+/**
+ * Makes a Lambda function for a rule of one minute, `rate(1 minute)`. It lets the schedules of the server fire that are due, each
+ * once however many processes and calls there are, and tells what came of them. What fails is tried again by a later call.
+ *
+ * @example
+ * export const schedule = lambdaSchedule(server);
+ */
+export function lambdaSchedule(server: Server): LambdaScheduleHandler {
+  const invoked = prepareLambda(server, () => import("./fire-schedules.ts"));
+  return async (_event, context) => {
+    const { loaded, runtime } = await invoked.open();
+    return loaded.fireSchedules(runtime, context);
+  };
+}
