@@ -4,7 +4,6 @@ import {
   type AuthenticatedUser,
   access,
   CommitConditionError,
-  type ConfigKeyHandle,
   defineFeature,
   NotFoundError,
   PermanentError,
@@ -14,6 +13,7 @@ import {
   resolveConfigOrParam,
   type TenantTable,
   ValidationError,
+  type Write,
 } from "keelson";
 import * as z from "zod";
 import { declareConfig } from "./config.ts";
@@ -22,12 +22,17 @@ import { presignDownload } from "./storage.ts";
 const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().positive() });
 const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
 const fileId = z.object({ id: z.string().max(100) });
+const nothing = z.undefined();
 const row = file.extend({ createdAt: z.string(), scannedAt: z.string().optional() });
 type Row = z.infer<typeof row>;
 const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
 const scan = z.object({ id: z.string() });
 
 declare module "keelson" {
+  interface Writes {
+    "files.file.create": Write<typeof newFile, typeof file>;
+    "files.file.delete": Write<typeof fileId, typeof nothing>;
+  }
   interface Events {
     "file.created": z.output<typeof fileCreated>;
   }
@@ -57,7 +62,6 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       input: newFile,
       output: file,
       handler: async (ctx, { name, sizeMb }) => {
-        await refuseInMaintenance(ctx, config.maintenanceMode);
         const maxSizeMb = await ctx.config(config.maxUploadSizeMb);
         if (sizeMb > maxSizeMb) throw new ValidationError([{ field: "sizeMb", error: `must be at most ${maxSizeMb}` }]);
         if (!accept.some((ending) => ending === "*" || name.endsWith(ending))) {
@@ -129,7 +133,6 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       access: access.tenant,
       input: fileId,
       handler: async (ctx, { id }) => {
-        await refuseInMaintenance(ctx, config.maintenanceMode);
         const remove = { TableName: table.name, Key: await keyOf(ctx, id), ConditionExpression: "attribute_exists(pk)" };
         try {
           return await ctx.commit([{ Delete: remove }], undefined);
@@ -138,6 +141,15 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
         }
       },
     });
+
+    for (const write of ["files.file.create", "files.file.delete"] as const) {
+      r.hook(write, {
+        before: async (ctx) => {
+          if (await ctx.config(config.maintenanceMode))
+            throw new PipelineError("Files cannot be changed during maintenance", 503);
+        },
+      });
+    }
 
     r.on("file.created", "enqueue-scan", async (ctx, { payload }) => {
       await ctx.enqueue("files.file.scan", { id: payload.id });
@@ -167,10 +179,6 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
 
     return { config };
   });
-
-async function refuseInMaintenance(ctx: PipelineContext, maintenanceMode: ConfigKeyHandle<boolean>): Promise<void> {
-  if (await ctx.config(maintenanceMode)) throw new PipelineError("Files cannot be changed during maintenance", 503);
-}
 
 async function rowsOf(ctx: PipelineContext<AuthenticatedUser>, table: TenantTable<never, "pk", "sk">): Promise<Row[]> {
   const { pk } = await table.key(ctx, "files");

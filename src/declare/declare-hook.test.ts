@@ -8,16 +8,16 @@ import { createRegistry } from "./registry.ts";
 type Hook = (...given: readonly unknown[]) => void;
 
 const run = async () => undefined;
-const files = defineFeature("files", (r) => {
+const papers = defineFeature("papers", (r) => {
   r.write("file.create", { handler: run });
   r.query("file.list", { handler: run });
 });
 const hooking = (name: string, declare: (hook: Hook) => void) => defineFeature(name, (r) => declare(r.hook as Hook)); // so that it may be called wrongly
 
-/** What is wrong with a server that has these features and `files`. */
+/** What is wrong with a server that has these features and `papers`. */
 function problemsOf(...features: readonly ReturnType<typeof hooking>[]): readonly BootProblem[] {
   try {
-    buildServer({ features: [...features, files] });
+    buildServer({ features: [...features, papers] });
   } catch (error) {
     if (error instanceof BootError) return error.problems;
     throw error;
@@ -28,17 +28,17 @@ function problemsOf(...features: readonly ReturnType<typeof hooking>[]): readonl
 const noFunction = (moment: string) => ({ rule: "handler", message: `\`${moment}\` is not a function` });
 
 test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootProblem>[]]>([
-  ["one of each moment", ["files.file.create", { before: run, commit: run, after: run }]],
-  ["one of one moment", ["files.file.create", { after: run, before: undefined }]],
+  ["one of each moment", ["papers.file.create", { before: run, commit: run, after: run }]],
+  ["one of one moment", ["papers.file.create", { after: run, before: undefined }]],
   [
     "on a write that nobody declares",
-    ["files.file.creat", { after: run }],
+    ["papers.file.creat", { after: run }],
     {
       feature: "other",
-      key: "hook files.file.creat",
+      key: "hook papers.file.creat",
       rule: "hook-undeclared",
-      message: 'no feature of this server declares the write "files.file.creat"',
-      fix: 'did you mean "files.file.create"?',
+      message: 'no feature of this server declares the write "papers.file.creat"',
+      fix: 'did you mean "papers.file.create"?',
     },
   ],
   [
@@ -48,11 +48,11 @@ test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootPro
   ],
   [
     "on a query",
-    ["files.file.list", { after: run }],
+    ["papers.file.list", { after: run }],
     {
-      key: "hook files.file.list",
+      key: "hook papers.file.list",
       rule: "hook-query",
-      message: '"files.file.list" is a query, and only writes have hooks',
+      message: '"papers.file.list" is a query, and only writes have hooks',
       fix: "hook a write",
     },
   ],
@@ -63,18 +63,18 @@ test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootPro
   ],
   [
     "that does nothing",
-    ["files.file.create", {}],
+    ["papers.file.create", {}],
     { rule: "hook-empty", message: "it does nothing", fix: "pass before, commit or after, each a function" },
   ],
-  ["without options", ["files.file.create"], { rule: "hook-empty" }],
+  ["without options", ["papers.file.create"], { rule: "hook-empty" }],
   [
     "of another moment",
-    ["files.file.create", { before: run, around: run }],
+    ["papers.file.create", { before: run, around: run }],
     { rule: "unknown-option", message: 'unknown option "around"', fix: "known are before, commit, after" },
   ],
   [
     "of no functions",
-    ["files.file.create", { before: 1, commit: [], after: {} }],
+    ["papers.file.create", { before: 1, commit: [], after: {} }],
     { ...noFunction("before"), fix: "pass async (ctx, input) => ..." },
     noFunction("commit"),
     noFunction("after"),
@@ -88,13 +88,13 @@ test.each<[what: string, given: readonly unknown[], ...problems: Partial<BootPro
 
 test("hooks stand in the registry by their write, in the order of the features", () => {
   const one = hooking("one", (hook) => {
-    hook("files.file.create", { before: run });
-    hook("files.file.create", { after: run });
+    hook("papers.file.create", { before: run });
+    hook("papers.file.create", { after: run });
   });
-  const two = hooking("two", (hook) => hook("files.file.create", { commit: run }));
-  const { hooks } = createRegistry([two, files, one]);
+  const two = hooking("two", (hook) => hook("papers.file.create", { commit: run }));
+  const { hooks } = createRegistry([two, papers, one]);
 
-  expect([...hooks.keys()]).toEqual(["files.file.create"]);
-  expect(hooks.get("files.file.create")?.map(({ feature }) => feature)).toEqual(["two", "one", "one"]);
-  expect(createRegistry([files]).hooks.size).toBe(0);
+  expect([...hooks.keys()]).toEqual(["papers.file.create"]);
+  expect(hooks.get("papers.file.create")?.map(({ feature }) => feature)).toEqual(["two", "one", "one"]);
+  expect(createRegistry([papers]).hooks.size).toBe(0);
 });
