@@ -47,6 +47,7 @@ export interface Statement {
   readonly Effect: string;
   readonly Action: readonly string[];
   readonly Resource: readonly unknown[];
+  readonly Condition?: object;
 }
 
 /** The statements of a role, with that for a customer's key. */
