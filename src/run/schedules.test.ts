@@ -8,7 +8,7 @@ import { PermanentError } from "../errors/permanent-error.ts";
 import { lazy } from "../process/lazy.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
-import { startTestApp, type TestApp } from "../testing/index.ts";
+import { CrashError, startTestApp, type TestApp } from "../testing/index.ts";
 import type { ScheduleStore } from "./schedule-store.ts";
 import { createSchedules } from "./schedules.ts";
 
@@ -222,6 +222,16 @@ test("events without a commit go out with its end", async () => {
   app.clock.advance(60_000);
   await app.settled();
   expect(app.events).toHaveLength(1);
+});
+
+test("one whose process dies once it is done does not fire again, also where its claim is forgotten before anybody looks", async () => {
+  await start();
+  app.clock.advance(60_000);
+  app.faults.after("TransactWriteItems", 1).crash();
+  await expect(app.settled()).rejects.toBeInstanceOf(CrashError);
+  app.clock.advance(600_000);
+  await app.settled();
+  expect(runs).toEqual(["03:00"]);
 });
 
 test("one whose process dies each time is given up after five attempts", async () => {
