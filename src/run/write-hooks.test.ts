@@ -349,6 +349,21 @@ describe("after", () => {
     expect(seen).toEqual([["handler", "unnoted"]]);
   });
 
+  test.each([
+    ["commits", commits],
+    ["returns", returns],
+  ])("publishes nothing where all else of a write that %s is done: it would never be sent", async (_, does) => {
+    handle = does;
+    two = {
+      after: async (ctx) => {
+        const published = (ctx as PipelineContext).publish("hook.ran", { note: "lost" });
+        seen.push(await published.catch((error: Error) => error.message));
+      },
+    };
+    expect((await post({ text: "lost" })).status).toBe(201);
+    expect(seen.at(-1)).toContain("ctx.publish: the run has committed");
+  });
+
   test("runs where the handler throws after its commit: the write is done", async () => {
     two = sees("two");
     handle = async (ctx) => {

@@ -96,7 +96,7 @@ describe("ctx.publish", () => {
     ctx.publish("typed-parcel.packed", { id: "p1", grams: "20" });
     // @ts-expect-error no such field
     ctx.publish("typed-parcel.lost", { id: "p1", grams: 20 });
-    // @ts-expect-error there are no options
+    // @ts-expect-error none of the options
     ctx.publish("typed-parcel.lost", { id: "p1" }, {});
   });
 });
@@ -163,8 +163,8 @@ describe("ctx.enqueue", () => {
     ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: 2 });
     // @ts-expect-error no such field
     ctx.enqueue("typed.parcel.weigh", { id: "p1", grams: 20 });
-    // @ts-expect-error there are no options
-    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { delaySeconds: 1 });
+    // @ts-expect-error none of the options
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { tenant: "acme" });
   });
 });
 

@@ -12,6 +12,7 @@ import {
   type Reply,
   reply,
   resolveConfigOrParam,
+  type Server,
   type TableHandle,
   type User,
 } from "keelson";
@@ -359,4 +360,14 @@ describe("ctx", () => {
     // @ts-expect-error read-only
     ctx.user.roles.push("admin");
   });
+});
+
+test("a run without a request has a reason, and the result of its function", () => {
+  const server = {} as Server;
+  expectTypeOf(() => server.run({ reason: "a count" }, async (ctx) => ctx.requestId)).returns.resolves.toBeString();
+  expectTypeOf(() => server.run({ reason: "a count", tenantId: "acme", userId: "ann" }, () => 7)).returns.resolves.toBeNumber();
+  // @ts-expect-error no reason
+  void (() => server.run({ tenantId: "acme" }, () => 7));
+  // @ts-expect-error none of the options
+  void (() => server.run({ reason: "a count", tenant: "acme" }, () => 7));
 });
