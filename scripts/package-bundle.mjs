@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 66_000,
   "read at start": 345_000,
-  "all of it": 1_080_000,
+  "all of it": 1_120_000,
 };
 
 /** What is no code of the sample and keelson's. */
