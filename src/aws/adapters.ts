@@ -1,4 +1,3 @@
-import { isolationRole } from "../declare/isolation.ts";
 import { configTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
@@ -25,9 +24,7 @@ export async function openAwsAdapters(
   mode: "create" | "check" = "check",
   isLight = false,
 ): Promise<Adapters> {
-  const { dynamodb, ssm, keyRing } = runtime.server.options;
-  const isDeployed = mode === "check" && runtime.environment === "production";
-  const role = isolationRole(runtime.server.options, variables, isDeployed);
+  const { dynamodb, ssm, keyRing, isolation } = runtime.server.options;
   const account = accountOf(variables);
   const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account };
   const light = isLight ? openLightDatabase(variables, place) : undefined;
@@ -46,11 +43,11 @@ export async function openAwsAdapters(
   });
   const tables = walledTables(runtime);
   const sessions =
-    role === undefined || tables.length === 0
+    isolation === undefined || tables.length === 0
       ? undefined
-      : (await import("./assumed-role.ts")).openAssumedRole({
-          ...{ role, database, endpoint: endpointOf(variables, "STS"), region: account.region },
-          ...{ clock: runtime.clock, log: runtime.log },
+      : (await import("./tenant-sessions.ts")).openTenantSessions(runtime, {
+          ...{ database, variables, isChecked: mode === "check" },
+          ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
         });
   // Loaded where there is anything behind it.
   const wall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions);

@@ -80,8 +80,7 @@ const box = defineFeature("box", (r) => {
   });
 });
 
-const server = (isolation?: { readonly role?: string }) =>
-  buildServer({ features: [box], ...(isolation === undefined ? {} : { isolation }) });
+const server = () => buildServer({ features: [box], isolation: {} });
 const role = "arn:aws:iam::123456789012:role/tenants";
 
 let app: TestApp;
@@ -95,7 +94,7 @@ let invoke: (
 ) => Promise<{ status: number | undefined; body: unknown; headers: unknown }>;
 
 beforeAll(async () => {
-  app = await startTestApp(server({}));
+  app = await startTestApp(server());
   sts = await stubSts();
   proxy = await recordSigners(app.env["AWS_ENDPOINT_URL"] ?? "");
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
@@ -103,7 +102,7 @@ beforeAll(async () => {
   vi.stubEnv("AWS_ENDPOINT_URL_STS", sts.endpoint);
   vi.stubEnv("KEELSON_ISOLATION_ROLE", role);
   vi.spyOn(process.stdout, "write").mockReturnValue(true);
-  const handler = lambdaHttp(server({}));
+  const handler = lambdaHttp(server());
   const tokens: Record<string, string> = {
     ann: await app.token({ id: "ann", tenantId: "acme" }),
     gil: await app.token({ id: "gil", tenantId: "a/b" }),
@@ -201,6 +200,32 @@ test("without the variable there is no wall in the account outside of production
   const asked = sts.asked.length;
   expect((await app.fetch("/files", { as: { id: "ann", tenantId: "acme" } })).status).toBe(200);
   expect(sts.asked).toHaveLength(asked);
+});
+
+test("a server without tables of tenants takes no sessions, whatever it asks for", async () => {
+  const handler = lambdaHttp(
+    buildServer({
+      features: [
+        defineFeature("plain", (r) => {
+          r.query("plain.show", { route: "GET /plain", access: access.everyone, handler: async () => ({ done: true }) });
+        }),
+      ],
+      isolation: {},
+      environment: "production",
+      auth: { secret: "x".repeat(32), audience: "plain" },
+    }),
+  );
+  vi.stubEnv("KEELSON_ISOLATION_ROLE", "");
+  const event = {
+    version: "2.0",
+    rawPath: "/plain",
+    rawQueryString: "",
+    headers: {},
+    requestContext: { http: { method: "GET", path: "/plain" } },
+  };
+  const answer = await handler(event as unknown as HttpApiEvent, { awsRequestId: "r" } as Parameters<typeof handler>[1]);
+  expect(answer.statusCode).toBe(200);
+  vi.stubEnv("KEELSON_ISOLATION_ROLE", role);
 });
 
 /** A proxy in front of DynamoDB that keeps who has signed each call. */
