@@ -1,5 +1,5 @@
 import { isolationRole } from "../declare/isolation.ts";
-import { configTable, onceTable, outboxTable } from "../declare/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Adapters } from "../run/adapters.ts";
@@ -69,6 +69,10 @@ export async function openAwsAdapters(
       return dynamoSchedules(database, runtime.tableName(onceTable.name));
     }),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
+    keptEvents: lazy(async () => {
+      const { dynamoKeptEvents } = await import("./kept-event-store.ts");
+      return dynamoKeptEvents(database, runtime.tableName(keptEventsTable.name), runtime.clock);
+    }),
     messaging,
     parameters,
     ...(light === undefined ? {} : { load: light.load }),

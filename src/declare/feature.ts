@@ -15,6 +15,7 @@ import type {
   ConsumerDeclaration,
   EventDeclaration,
   EventOf,
+  EventOptions,
   EventSchema,
   JobDeclaration,
   JobOptions,
@@ -98,8 +99,11 @@ export interface FeatureBuilder<Name extends string = string> {
   /**
    * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload is an object without
    * a `requestId`, checked when it is published and when it is consumed.
+   *
+   * @param options - `{ keepDays: 30 }` or `{ keep: true }` notes each one with the commit that publishes it, for
+   * `ctx.events` and projections; it takes two of the commit's 100 items. Default: it is forgotten once it is dispatched.
    */
-  event<const Type extends string>(type: Type, schema: EventSchema<Type>): void;
+  event<const Type extends string>(type: Type, schema: EventSchema<Type>, options?: EventOptions): void;
   /**
    * Declares a consumer of an event, called `<feature>.<entity>.<name>`. Each consumer handles an event once
    * (specification 6.4), although events may be delivered several times and in any order.
@@ -189,7 +193,7 @@ export function defineFeature<const Members extends object = object, const Name 
       handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
     },
     hook: (write, options) => void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
-    event: (type, schema) => void events.push(event(name, type, schema, report)),
+    event: (type, schema, options) => void events.push(event(name, type, schema, options, report)),
     on: (type, consumerName, run) => void consumers.push(consumer(name, type, consumerName, run, report)),
     job: (jobName, options) => void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
     schedule: (scheduleName, options) => {

@@ -9,6 +9,11 @@ export type EventSchema<Type extends string> = Type extends keyof Events
   ? StandardSchemaV1<unknown, Events[Type]>
   : StandardSchemaV1;
 
+/** How long an event is kept: for some days, or for ever. */
+export type EventOptions =
+  | { readonly keepDays: number; readonly keep?: never }
+  | { readonly keep: true; readonly keepDays?: never };
+
 /** An event as its consumers get it. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
 
@@ -59,6 +64,8 @@ export interface EventDeclaration {
   readonly feature: string;
   readonly type: string;
   readonly schema: StandardSchemaV1;
+  /** For how many days it is kept, `Infinity` for ever; absent where it is not. */
+  readonly keptDays?: number;
 }
 
 /** A declared consumer of an event. */

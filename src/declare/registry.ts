@@ -5,7 +5,7 @@ import type { HandlerDeclaration } from "./handler.ts";
 import type { HookDeclaration } from "./hooks.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
-import { configTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
 
 /** Everything that a set of features declares, by name. */
 export interface Registry {
@@ -169,7 +169,8 @@ export function usesMessages({ events, consumers, jobs, channels }: Registry): b
 
 /** Every table of a server: keelson's own, then those of its features. */
 export function allTables({ tables, events }: Registry): [TableDeclaration, ...TableDeclaration[]] {
-  return [configTable, onceTable, ...(events.size > 0 ? [outboxTable] : []), ...tables.values()];
+  const kept = [...events.values()].some(({ keptDays }) => keptDays !== undefined) ? [keptEventsTable] : [];
+  return [configTable, onceTable, ...(events.size > 0 ? [outboxTable] : []), ...kept, ...tables.values()];
 }
 
 /** A problem of the server's own options. */
