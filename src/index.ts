@@ -36,6 +36,8 @@ export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks
 export type { ChannelOptions, EventOf, EventOptions, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
 export type { DeliveryAccessor, EnqueueOptions, PipelineContext } from "./declare/pipeline-context.ts";
+export type { Projection, ProjectionOptions } from "./declare/projection.ts";
+export type { ProjectionContext, ProjectionRun } from "./declare/projection-declaration.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { RunOptions } from "./declare/run-options.ts";
 export type { ScheduleFire, ScheduleOptions } from "./declare/schedule.ts";

@@ -73,6 +73,10 @@ export async function openAwsAdapters(
       const { dynamoKeptEvents } = await import("./kept-event-store.ts");
       return dynamoKeptEvents(database, runtime.tableName(keptEventsTable.name), runtime.clock);
     }),
+    projections: lazy(async () => {
+      const { dynamoProjections } = await import("./projection-store.ts");
+      return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
+    }),
     messaging,
     parameters,
     ...(light === undefined ? {} : { load: light.load }),

@@ -3,6 +3,7 @@ import type { Channels, Events, Jobs } from "../context/names.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
+import type { ProjectionDeclaration } from "./projection-declaration.ts";
 
 /** The schema of an event; for a type of {@link Events}, its output is that payload. */
 export type EventSchema<Type extends string> = Type extends keyof Events
@@ -74,6 +75,8 @@ export interface ConsumerDeclaration {
   /** The full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly type: string;
+  /** The projection that the event goes into, in the place of `run`. */
+  readonly projection?: ProjectionDeclaration;
   readonly run: (ctx: PipelineContext, event: SharedEvent) => unknown;
 }
 

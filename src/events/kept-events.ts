@@ -47,12 +47,10 @@ export interface KeptEventStore extends KeptEventReader {
 
 /** Which rows are read. */
 export interface KeptRange {
-  /** The first time, included, in milliseconds. */
-  readonly sinceMs: number;
+  /** The first place, included: of {@link timeText} or {@link behind}. */
+  readonly from: string;
   /** The last time, excluded, in milliseconds. */
   readonly untilMs: number;
-  /** Only rows behind this place. */
-  readonly after?: string | undefined;
   /** Rows that had expired by then are left out: DynamoDB deletes them days later. */
   readonly nowMs: number;
   readonly signal?: AbortSignal | undefined;
@@ -69,11 +67,9 @@ const pageSize = 100;
  * @throws the signal's reason, before the next row.
  */
 export async function* keptRows(reader: KeptEventReader, stream: KeptStream, range: KeptRange): AsyncGenerator<KeptRow> {
-  const { sinceMs, untilMs, after, nowMs, signal } = range;
-  const since = timeText(sinceMs);
-  const start = after === undefined || after < since ? since : behind(after);
+  const { from: start, untilMs, nowMs, signal } = range;
   const until = timeText(untilMs);
-  for await (const day of daysOf(reader, stream, dayOf(Number(start.slice(0, timeDigits))), dayOf(untilMs), signal)) {
+  for await (const day of daysOf(reader, stream, dayOf(timeOf(start)), dayOf(untilMs), signal)) {
     let from: string | undefined = start;
     while (from !== undefined) {
       signal?.throwIfAborted();
@@ -104,7 +100,7 @@ async function* daysOf(
 }
 
 /** The least text behind another: places and days are all as long as each other. */
-function behind(text: string): string {
+export function behind(text: string): string {
   return `${text} `;
 }
 

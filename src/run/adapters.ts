@@ -8,6 +8,7 @@ import type { Database } from "../context/database.ts";
 import type { KeptEventStore } from "../events/kept-events.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
+import type { ProjectionStore } from "../events/projection-store.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import type { Lazy } from "../process/lazy.ts";
 import type { Wall, WallCaller } from "../wall/wall.ts";
@@ -36,6 +37,8 @@ export interface Adapters {
   readonly outbox: OutboxStore;
   /** Where events are kept; loaded with the first. */
   readonly keptEvents: Lazy<KeptEventStore>;
+  /** What is known of projections; loaded with the first. */
+  readonly projections: Lazy<ProjectionStore>;
   /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
   /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */

@@ -8,7 +8,7 @@ import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { KeptEvent } from "../events/kept-event.ts";
 import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";
-import { crashEverywhere, startTestApp, type TestApp } from "../testing/index.ts";
+import { startTestApp, type TestApp } from "../testing/index.ts";
 
 declare module "../context/names.ts" {
   interface Events {
@@ -303,19 +303,3 @@ describe("a day", () => {
     expect((await first()).Item).toMatchObject({ tenantId: tenant, type: "page.written" });
   });
 });
-
-test("an event is published and kept both or neither, wherever the process dies", async () => {
-  const cuts = await crashEverywhere(server, {
-    act: (cut) => cut.fetch("/commit", { body: { n: 7 }, as: ann, headers: { "idempotency-key": "k" } }),
-    check: async (cut, answer) => {
-      expect((answer as Response).status).toBe(200);
-      await cut.settled();
-      const ctx = await cut.ctx(ann);
-      const kept: string[] = [];
-      for await (const { eventId } of ctx.events("page.written")) kept.push(eventId);
-      expect(kept).toEqual(cut.events.filter(({ type }) => type === "page.written").map(({ eventId }) => eventId));
-      expect(kept).toHaveLength(1);
-    },
-  });
-  expect(cuts.length).toBeGreaterThan(6);
-}, 120_000);

@@ -3,7 +3,7 @@ import { quoted } from "../errors/quoted.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import { readEnvelope } from "../events/envelope.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
-import { endOfTime, type KeptEventStore, keptRows } from "../events/kept-events.ts";
+import { endOfTime, type KeptEventStore, keptRows, timeText } from "../events/kept-events.ts";
 import type { Lazy } from "../process/lazy.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -35,7 +35,7 @@ export async function* tenantEvents(
   const reader = (await store.open()).through(database);
   let left = limit;
   if (left === 0) return;
-  const rows = { sinceMs, untilMs, nowMs: runtime.clock.now(), signal };
+  const rows = { from: timeText(sinceMs), untilMs, nowMs: runtime.clock.now(), signal };
   for await (const { text, atMs } of keptRows(reader, { tenantId, type }, rows)) {
     const event = readEnvelope(text);
     const refuse = (problems: string) =>

@@ -4,6 +4,7 @@ import {
   type KeptEvent,
   PermanentError,
   type PipelineContext,
+  type Projection,
   type SharedEvent,
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
@@ -76,6 +77,33 @@ describe("a kept event", () => {
     ctx.events("typed-parcel.unknown");
     // @ts-expect-error a time is a Date
     ctx.events("typed-parcel.packed", { until: "2026-11-22" });
+  });
+});
+
+describe("a projection", () => {
+  test("gets the events of its types, and a ctx that only reads", () => {
+    const usage = r.projection("typed.usage", {
+      version: 1,
+      on: {
+        "typed-parcel.packed": async (given, event, { version }) => {
+          expectTypeOf(event).toEqualTypeOf<EventOf<"typed-parcel.packed">>();
+          expectTypeOf(version).toEqualTypeOf<number>();
+          expectTypeOf(await usage.key(given, "total")).toEqualTypeOf<string>();
+          // @ts-expect-error it returns items
+          void given.commit;
+          // @ts-expect-error nor does it publish
+          void given.publish;
+          return [{ Delete: { TableName: "t", Key: { pk: "p" } } }];
+        },
+      },
+    });
+    expectTypeOf(usage).toEqualTypeOf<Projection>();
+    // @ts-expect-error a version is a number
+    r.projection("typed.usage", { version: "1", on: {} });
+    // @ts-expect-error nobody declares it
+    r.projection("typed.usage", { version: 1, on: { "typed-parcel.unknown": async () => [] } });
+    // @ts-expect-error no list
+    r.projection("typed.usage", { version: 1, on: { "typed-parcel.packed": async () => 7 } });
   });
 });
 
