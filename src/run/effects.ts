@@ -196,11 +196,12 @@ class RunEffects implements Effects {
   }
 
   /**
-   * A kept event is told from others for as long as it is kept, and a request's key may be used again once its claim has
-   * expired: there the ID is random. A message is the same one whenever it is redelivered.
+   * A kept event is told from others for as long as it is kept, and a client may use its key again once the claim has expired:
+   * where no message is behind the run, the ID is random. A message is the same one whenever it is redelivered.
    */
   #eventId(type: string, isKept: boolean): string {
-    return isKept && this.#scope.headers !== undefined ? crypto.randomUUID() : this.#derive("event", type);
+    const { causedBy, origRequestId } = this.#cause;
+    return isKept && causedBy === origRequestId ? crypto.randomUUID() : this.#derive("event", type);
   }
 
   /** Derives an ID of this run from the kind, the name and how many of them came before. */
