@@ -33,9 +33,11 @@ export type { DeliveryOptions, WebhookOptions } from "./declare/delivery-options
 export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./declare/feature.ts";
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
 export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks.ts";
-export type { ChannelOptions, EventOf, EventSchema, JobOptions } from "./declare/message-handlers.ts";
+export type { ChannelOptions, EventOf, EventOptions, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
 export type { DeliveryAccessor, EnqueueOptions, PipelineContext } from "./declare/pipeline-context.ts";
+export type { Projection, ProjectionOptions } from "./declare/projection.ts";
+export type { ProjectionContext, ProjectionRun } from "./declare/projection-declaration.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
 export type { RunOptions } from "./declare/run-options.ts";
 export type { ScheduleFire, ScheduleOptions } from "./declare/schedule.ts";
@@ -60,6 +62,7 @@ export {
 export { PermanentError } from "./errors/permanent-error.ts";
 export type { Cause } from "./events/cause.ts";
 export type { SharedEvent } from "./events/envelope.ts";
+export type { EventRange, KeptEvent } from "./events/kept-event.ts";
 export type { MessageProof } from "./events/proof.ts";
 export type { ReplyCookie } from "./http/cookies.ts";
 export type { CorsOptions } from "./http/cors.ts";

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { GetCommand, paginateQuery } from "@aws-sdk/lib-dynamodb";
+import { GetCommand, QueryCommand } from "@aws-sdk/lib-dynamodb";
 import {
-  type AuthenticatedUser,
   access,
   CommitConditionError,
   defineFeature,
@@ -11,7 +10,7 @@ import {
   PipelineError,
   reply,
   resolveConfigOrParam,
-  type TenantTable,
+  type TenantOf,
   ValidationError,
   type Write,
 } from "keelson";
@@ -26,6 +25,7 @@ const nothing = z.undefined();
 const row = file.extend({ createdAt: z.string(), scannedAt: z.string().optional() });
 type Row = z.infer<typeof row>;
 const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
+const fileDeleted = fileCreated;
 const scan = z.object({ id: z.string() });
 
 declare module "keelson" {
@@ -35,6 +35,7 @@ declare module "keelson" {
   }
   interface Events {
     "file.created": z.output<typeof fileCreated>;
+    "file.deleted": z.output<typeof fileDeleted>;
   }
   interface Jobs {
     "files.file.scan": z.input<typeof scan>;
@@ -54,7 +55,10 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
     // Rows begin with their tenant, and handlers reach those of their own.
     const table = r.table("files", { partitionKey: "pk", sortKey: "sk", tenant: true });
     const keyOf = (ctx: PipelineContext, id: string) => table.key(ctx, "files", id);
-    r.event("file.created", fileCreated);
+    // The same files in the order of their names.
+    const nameKeyOf = (ctx: PipelineContext, { name, id }: Pick<Row, "name" | "id">) => table.key(ctx, "names", `${name}#${id}`);
+    r.event("file.created", fileCreated, { keep: true });
+    r.event("file.deleted", fileDeleted, { keep: true });
 
     r.write("file.create", {
       route: "POST /files",
@@ -67,37 +71,73 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
         if (!accept.some((ending) => ending === "*" || name.endsWith(ending))) {
           throw new ValidationError([{ field: "name", error: `must end in ${accept.join(" or ")}` }]);
         }
-        const id = randomUUID();
+        const id = newFileId();
         const created: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
         const answer = reply(toFile(created), { status: 201, headers: { location: `/files/${id}` } });
         await ctx.publish("file.created", { id, sizeMb });
-        return ctx.commit([{ Put: { TableName: table.name, Item: { ...(await keyOf(ctx, id)), ...created } } }], answer);
+        const rows = [
+          { ...(await keyOf(ctx, id)), ...created },
+          { ...(await nameKeyOf(ctx, created)), ...created },
+        ];
+        return ctx.commit(
+          rows.map((Item) => ({ Put: { TableName: table.name, Item } })),
+          answer,
+        );
       },
     });
 
     r.query("file.list", {
       route: "GET /files",
       access: access.tenant,
-      input: z.object({ order: z.string().optional() }),
-      output: z.object({ items: z.array(file) }),
-      handler: async (ctx, { order }) => {
-        const rows = await rowsOf(ctx, table);
+      input: z.object({
+        order: z.string().optional(),
+        limit: z.coerce.number().int().min(1).max(100).default(20),
+        cursor: z.string().max(2_000).optional(),
+      }),
+      output: z.object({ items: z.array(file), cursor: z.string().optional() }),
+      handler: async (ctx, { order, limit, cursor }) => {
         const chosen = await resolveConfigOrParam(ctx, config.listOrder, order);
-        rows.sort((a, b) => (chosen === "name" ? a.name.localeCompare(b.name) : b.createdAt.localeCompare(a.createdAt)));
-        return { items: rows.map(toFile) };
+        const partition = chosen === "name" ? "names" : "files";
+        const { pk } = await table.key(ctx, partition);
+        const { Items = [], LastEvaluatedKey } = await ctx.db.send(
+          new QueryCommand({
+            TableName: table.name,
+            KeyConditionExpression: "pk = :pk",
+            ExpressionAttributeValues: { ":pk": pk },
+            ScanIndexForward: chosen === "name",
+            Limit: limit,
+            // Of the caller's tenant, whatever the cursor says.
+            ...(cursor === undefined ? {} : { ExclusiveStartKey: await table.key(ctx, partition, placeOf(cursor)) }),
+            ConsistentRead: true,
+          }),
+        );
+        const items = Items.map((item) => toFile(row.parse(item)));
+        return LastEvaluatedKey === undefined ? { items } : { items, cursor: cursorOf(LastEvaluatedKey["sk"]) };
       },
     });
+
+    // What files take up, so that the quota reads one row and not all of them.
+    const usage = r.projection("files.usage", {
+      version: 1,
+      on: {
+        "file.created": (ctx, { payload }) => add(ctx, payload.sizeMb),
+        "file.deleted": (ctx, { payload }) => add(ctx, -payload.sizeMb),
+      },
+    });
+    const usageKeyOf = async (ctx: TenantOf) => table.key(ctx, await usage.key(ctx, "total"), "usage");
+    const add = async (ctx: TenantOf, sizeMb: number) => {
+      const Key = await usageKeyOf(ctx);
+      const UpdateExpression = "ADD usedMb :size";
+      return [{ Update: { TableName: table.name, Key, UpdateExpression, ExpressionAttributeValues: { ":size": sizeMb } } }];
+    };
 
     r.query("file.quota", {
       route: "GET /files/quota",
       access: access.tenant,
       output: z.object({ storageQuotaMb: z.number(), usedMb: z.number() }),
       handler: async (ctx) => {
-        const rows = await rowsOf(ctx, table);
-        return {
-          storageQuotaMb: await ctx.config(config.storageQuotaMb),
-          usedMb: rows.reduce((sum, { sizeMb }) => sum + sizeMb, 0),
-        };
+        const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key: await usageKeyOf(ctx) }));
+        return { storageQuotaMb: await ctx.config(config.storageQuotaMb), usedMb: Number(Item?.["usedMb"] ?? 0) };
       },
     });
 
@@ -133,9 +173,15 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       access: access.tenant,
       input: fileId,
       handler: async (ctx, { id }) => {
-        const remove = { TableName: table.name, Key: await keyOf(ctx, id), ConditionExpression: "attribute_exists(pk)" };
+        const Key = await keyOf(ctx, id);
+        const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true }));
+        if (Item === undefined) throw new NotFoundError("file", id);
+        const found = row.parse(Item);
+        await ctx.publish("file.deleted", { id, sizeMb: found.sizeMb });
+        const remove = { TableName: table.name, Key, ConditionExpression: "attribute_exists(pk)" };
+        const removeName = { TableName: table.name, Key: await nameKeyOf(ctx, found) };
         try {
-          return await ctx.commit([{ Delete: remove }], undefined);
+          return await ctx.commit([{ Delete: remove }, { Delete: removeName }], undefined);
         } catch (error) {
           throw error instanceof CommitConditionError ? new NotFoundError("file", id) : error;
         }
@@ -180,20 +226,21 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
     return { config };
   });
 
-async function rowsOf(ctx: PipelineContext<AuthenticatedUser>, table: TenantTable<never, "pk", "sk">): Promise<Row[]> {
-  const { pk } = await table.key(ctx, "files");
-  const rows: Row[] = [];
-  const pages = paginateQuery(
-    { client: ctx.db },
-    {
-      TableName: table.name,
-      KeyConditionExpression: "pk = :pk",
-      ExpressionAttributeValues: { ":pk": pk },
-      ConsistentRead: true,
-    },
-  );
-  for await (const { Items = [] } of pages) rows.push(...Items.map((item) => row.parse(item)));
-  return rows;
+/** Files in the order of their IDs are in that of time: a UUID of version 7 (RFC 9562). */
+function newFileId(): string {
+  const time = Date.now().toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`;
+}
+
+/** Where the next page begins: opaque to clients, who send it back. */
+function cursorOf(place: unknown): string {
+  return Buffer.from(String(place)).toString("base64url");
+}
+
+function placeOf(cursor: string): string {
+  const place = Buffer.from(cursor, "base64url").toString();
+  if (place !== "" && cursorOf(place) === cursor && Buffer.byteLength(place) <= 1_024) return place;
+  throw new ValidationError([{ field: "cursor", error: "must be one that a list has given" }]);
 }
 
 function toFile({ id, name, sizeMb }: Row): z.infer<typeof file> {

@@ -1,4 +1,4 @@
-import { configTable, onceTable, outboxTable } from "../declare/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Adapters } from "../run/adapters.ts";
@@ -66,6 +66,14 @@ export async function openAwsAdapters(
       return dynamoSchedules(database, runtime.tableName(onceTable.name));
     }),
     outbox: dynamoOutbox(database, runtime.tableName(outboxTable.name)),
+    keptEvents: lazy(async () => {
+      const { dynamoKeptEvents } = await import("./kept-event-store.ts");
+      return dynamoKeptEvents(database, runtime.tableName(keptEventsTable.name), runtime.clock);
+    }),
+    projections: lazy(async () => {
+      const { dynamoProjections } = await import("./projection-store.ts");
+      return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
+    }),
     messaging,
     parameters,
     ...(light === undefined ? {} : { load: light.load }),

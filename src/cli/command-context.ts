@@ -10,6 +10,8 @@ export interface CommandContext {
   readonly complain: (line: string) => void;
   /** Shows how far it is, in the place of what it showed before; `""` shows nothing. Absent where nobody watches. */
   readonly progress?: (text: string) => void;
+  /** Gives the signal by which whoever runs the command ends it between two steps. Default: none. */
+  readonly stopping?: () => AbortSignal;
   /** Resolves after `ms`. */
   readonly wait: (ms: number) => Promise<void>;
   /** Asks whoever sits at the terminal; absent where nobody does. */

@@ -3,7 +3,8 @@ import { authProblems } from "../identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
-const commands = "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson outbox or keelson tenant";
+const commands =
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson outbox, keelson tenant or keelson projection";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -26,7 +27,8 @@ Other commands, each with --help:
   keelson infra               writes the CloudFormation template of what a server needs
   keelson key-ring            creates, rotates and lists the keys of encrypted configuration
   keelson outbox              lists, puts back and removes events that the bus refused
-  keelson tenant              exports and erases the rows of a tenant`;
+  keelson tenant              exports and erases the rows of a tenant
+  keelson projection          rebuilds projections and tells how they are`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -55,6 +57,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "tenant") {
     const { runTenantCommand } = await import("./tenant-command.ts");
     return runTenantCommand(args.slice(1), context);
+  }
+  if (first === "projection") {
+    const { runProjectionCommand } = await import("./projection-command.ts");
+    return runProjectionCommand(args.slice(1), context);
   }
   let options: Omit<TokenOptions, "secret"> | undefined;
   try {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type ServerInternals, serverInternals } from "../server/server.ts";
+import { type Server, type ServerInternals, serverInternals } from "../server/server.ts";
 import { UsageError } from "./run-command.ts";
 
 /**
@@ -10,6 +10,11 @@ import { UsageError } from "./run-command.ts";
  * @throws UsageError where there is no such module, or no server in it; Error where it cannot be loaded.
  */
 export async function loadServer(module: string): Promise<ServerInternals> {
+  return serverInternals(await findServer(module));
+}
+
+/** The same as hosts take it. @throws as {@link loadServer}. */
+export async function findServer(module: string): Promise<Server> {
   const loaded = await loadModule(module);
   const named = ["server", "default"].flatMap((name) => serverOf(loaded[name]) ?? []);
   const [server] = named.length > 0 ? named : Object.values(loaded).flatMap((value) => serverOf(value) ?? []);
@@ -32,9 +37,11 @@ export async function loadModule(module: string): Promise<Readonly<Record<string
   }
 }
 
-function serverOf(value: unknown): ServerInternals | undefined {
+function serverOf(value: unknown): Server | undefined {
   try {
-    return serverInternals(value as Parameters<typeof serverInternals>[0]); // safe: it throws for anything else
+    const server = value as Server; // safe: it throws for anything else
+    serverInternals(server);
+    return server;
   } catch {
     return undefined;
   }

@@ -16,6 +16,7 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   print: (line) => process.stdout.write(`${line}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
   ...(process.stderr.isTTY ? { progress } : {}),
+  stopping,
   wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   ...(process.stdin.isTTY && process.stdout.isTTY ? { ask } : {}),
   // Loaded only where it is asked for: with a secret in the environment nothing is read from the disk.
@@ -28,6 +29,13 @@ process.exitCode = await runCommand(process.argv.slice(2), {
 /** Back to the line's beginning, which is cleared; a text that goes on in the next line could not be. */
 function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
+}
+
+/** From here on the first signal ends the command where it can go on another time, and the second at once. */
+function stopping(): AbortSignal {
+  const controller = new AbortController();
+  for (const name of ["SIGINT", "SIGTERM"] as const) process.once(name, () => controller.abort(new Error(`stopped by ${name}`)));
+  return controller.signal;
 }
 
 async function ask(question: string): Promise<string> {

@@ -5,7 +5,7 @@ import { type AmbientStore, ambientStore, currentContext, runWithStore } from ".
 
 const storeOf = (requestId: string): AmbientStore => ({
   context: { requestId, tenantId: undefined, userId: undefined, signal: undefined, trace: undefined },
-  runtime: { tableName: (name) => name },
+  runtime: { tableName: (name) => name, projections: { open: async () => ({ version: async () => 1 }) } },
 });
 const requestId = () => currentContext()?.requestId;
 

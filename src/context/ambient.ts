@@ -22,7 +22,17 @@ export interface AmbientStore {
   readonly runtime: {
     /** The physical name of a declared table. */
     readonly tableName: (name: string) => string;
+    /** Which versions of projections are active; loaded with the first key of one. */
+    readonly projections: { open(): Promise<ActiveVersions> };
   };
+  /** The projection that is being written, and its version. */
+  projecting?: { readonly name: string; readonly version: number } | undefined;
+}
+
+/** Which versions of projections are active. */
+export interface ActiveVersions {
+  /** The version that a tenant reads. */
+  version(name: string, tenantId: string | undefined): Promise<number>;
 }
 
 // Not state of the module's own: the storage is empty but for what each run puts in it.

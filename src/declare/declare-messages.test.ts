@@ -35,6 +35,7 @@ const run = async () => undefined;
 const badSchema = { rule: "schema", fix: "pass a schema of zod, valibot or arktype" };
 const badFunction = { rule: "handler", fix: "pass async (ctx, payload) => ..." };
 const badEvent = { rule: "event-type", fix: 'use two kebab-case words, for example "file.created"' };
+const badKeep = { rule: "event-keep", fix: "use { keepDays: 30 }, from 1 to 3650, or { keep: true } for ever" };
 const badConsumer = { rule: "consumer-name", fix: 'name what it does, for example "enqueue-scan"' };
 const undeclared = { rule: "event-undeclared", fix: "declare it with r.event, or add the feature that does" };
 const badJob = { rule: "job-name", fix: 'use two kebab-case words, for example "file.scan"' };
@@ -72,6 +73,31 @@ const events: readonly Case[] = [
     "whose schema is none",
     (r) => r.event("item.odd", { "~standard": {} }),
     { ...badSchema, key: "event item.odd", message: "the second argument is not a Standard Schema" },
+  ],
+  ...([0, 1.5, 3_651, "30", Number.POSITIVE_INFINITY].map((keepDays, index) => [
+    `that is kept for ${keepDays} days`,
+    (r) => r.event(`item.kept-${index}`, schema, { keepDays }),
+    { ...badKeep, key: `event item.kept-${index}`, message: "its third argument is an object" },
+  ]) satisfies Case[]),
+  ...([{}, { keep: false }, { keep: true, keepDays: 1 }].map((options, index) => [
+    `that is kept by ${JSON.stringify(options)}`,
+    (r) => r.event(`item.odd-${index}`, schema, options),
+    { ...badKeep, key: `event item.odd-${index}`, message: "its third argument is an object" },
+  ]) satisfies Case[]),
+  [
+    "whose options are null",
+    (r) => r.event("item.kept-null", schema, null),
+    { ...badKeep, key: "event item.kept-null", message: "its third argument is null" },
+  ],
+  [
+    "with an unknown option",
+    (r) => r.event("item.kept-hours", schema, { keepDays: 1, keepHours: 2 }),
+    {
+      rule: "unknown-option",
+      fix: "known are keepDays, keep",
+      key: "event item.kept-hours",
+      message: 'unknown option "keepHours"',
+    },
   ],
 ];
 

@@ -9,14 +9,36 @@ import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDecl
 export const builtInChannels: readonly string[] = Object.freeze(["log", "webhook"]);
 
 /** Registers an event. */
-export function event(feature: string, type: string, schema: unknown, report: Report): EventDeclaration {
+export function event(feature: string, type: string, schema: unknown, options: unknown, report: Report): EventDeclaration {
   const key = `event ${named(type)}`;
   if (!isNamed(type, isEventType)) {
     const message = `type ${quoted(type)} is not <entity>.<event name>`;
     report({ key, rule: "event-type", message, fix: 'use two kebab-case words, for example "file.created"' });
   }
   requireSchema(key, "the second argument", schema, report);
-  return { feature, type: named(type), schema: schema as StandardSchemaV1 }; // safe: what is none was reported
+  const keptDays = options === undefined ? undefined : keptDaysOf(key, options as RawOptions, report); // safe: nothing is known of it
+  // Safe: what is no schema was reported.
+  return { feature, type: named(type), schema: schema as StandardSchemaV1, ...(keptDays === undefined ? {} : { keptDays }) };
+}
+
+/** How long an event may be kept, in days; longer is for ever. */
+const mostKeptDays = 3_650;
+
+function keptDaysOf(key: string, options: RawOptions, report: Report): number | undefined {
+  const { keepDays, keep } = options ?? {};
+  unknownOptions(key, options, ["keepDays", "keep"], report);
+  if (keep === true && keepDays === undefined) return Number.POSITIVE_INFINITY;
+  if (keep === undefined && Number.isInteger(keepDays) && Number(keepDays) >= 1 && Number(keepDays) <= mostKeptDays) {
+    return Number(keepDays);
+  }
+  const message = `its third argument is ${quoted(options)}`;
+  report({
+    key,
+    rule: "event-keep",
+    message,
+    fix: `use { keepDays: 30 }, from 1 to ${mostKeptDays}, or { keep: true } for ever`,
+  });
+  return undefined;
 }
 
 /** Registers a consumer; whether its event is declared is known at boot. */

@@ -15,11 +15,14 @@ import type {
   ConsumerDeclaration,
   EventDeclaration,
   EventOf,
+  EventOptions,
   EventSchema,
   JobDeclaration,
   JobOptions,
 } from "./message-handlers.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
+import { type Projection, type ProjectionOptions, projection, projectionConsumers, projectionHandle } from "./projection.ts";
+import type { ProjectionDeclaration } from "./projection-declaration.ts";
 import { type ScheduleDeclaration, type ScheduleOptions, schedule } from "./schedule.ts";
 import type { TableDeclaration, TableOptions } from "./table.ts";
 import { type DeclaredTable, tableHandle } from "./table-handle.ts";
@@ -35,6 +38,7 @@ export interface FeatureDeclarations {
   readonly consumers: readonly ConsumerDeclaration[];
   readonly jobs: readonly JobDeclaration[];
   readonly channels: readonly ChannelDeclaration[];
+  readonly projections: readonly ProjectionDeclaration[];
   readonly schedules: readonly ScheduleDeclaration[];
   /** Whose tables its handlers reach beside its own, by the feature's name. */
   readonly uses: ReadonlyMap<string, TableUse>;
@@ -98,8 +102,11 @@ export interface FeatureBuilder<Name extends string = string> {
   /**
    * Declares an event, `<entity>.<event name>`, for `ctx.publish` (specification 2.8). Its payload is an object without
    * a `requestId`, checked when it is published and when it is consumed.
+   *
+   * @param options - `{ keepDays: 30 }` or `{ keep: true }` notes each one with the commit that publishes it, for
+   * `ctx.events` and projections; it takes two of the commit's 100 items. Default: it is forgotten once it is dispatched.
    */
-  event<const Type extends string>(type: Type, schema: EventSchema<Type>): void;
+  event<const Type extends string>(type: Type, schema: EventSchema<Type>, options?: EventOptions): void;
   /**
    * Declares a consumer of an event, called `<feature>.<entity>.<name>`. Each consumer handles an event once
    * (specification 6.4), although events may be delivered several times and in any order.
@@ -116,6 +123,11 @@ export interface FeatureBuilder<Name extends string = string> {
   ): void;
   /** Declares what runs at certain times, once for all processes, called `<entity>.<operation>`. */
   schedule(name: string, options: ScheduleOptions): void;
+  /**
+   * Declares a projection, `<entity>.<name>`: rows of the application's own tables that are made of kept events, each of which counts
+   * once. What it returns makes the keys of these rows.
+   */
+  projection(name: string, options: ProjectionOptions): Projection;
   /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
     name: Channel,
@@ -161,6 +173,7 @@ export function defineFeature<const Members extends object = object, const Name 
   const consumers: ConsumerDeclaration[] = [];
   const jobs: JobDeclaration[] = [];
   const channels: ChannelDeclaration[] = [];
+  const projections: ProjectionDeclaration[] = [];
   const schedules: ScheduleDeclaration[] = [];
   const hooks: HookDeclaration[] = [];
   const problems: BootProblem[] = [];
@@ -189,11 +202,17 @@ export function defineFeature<const Members extends object = object, const Name 
       handlers.push(handler("write", name, handlerName, options as unknown as RawOptions, report));
     },
     hook: (write, options) => void hooks.push(hook(name, write, options as unknown as RawOptions, report)),
-    event: (type, schema) => void events.push(event(name, type, schema, report)),
+    event: (type, schema, options) => void events.push(event(name, type, schema, options, report)),
     on: (type, consumerName, run) => void consumers.push(consumer(name, type, consumerName, run, report)),
     job: (jobName, options) => void jobs.push(job(name, jobName, options as unknown as RawOptions, report)),
     schedule: (scheduleName, options) => {
       schedules.push(schedule(name, scheduleName, options as unknown as RawOptions, report));
+    },
+    projection: (projectionName, options) => {
+      const declared = projection(name, projectionName, options as unknown as RawOptions, report);
+      projections.push(declared);
+      consumers.push(...projectionConsumers(declared));
+      return projectionHandle(declared);
     },
     channel: (channelName, options) => {
       channels.push(channel(name, channelName, options as unknown as RawOptions, report));
@@ -230,6 +249,7 @@ export function defineFeature<const Members extends object = object, const Name 
     consumers,
     jobs,
     channels,
+    projections,
     schedules,
     uses: featureUses(options as RawOptions | undefined, report),
     hooks,

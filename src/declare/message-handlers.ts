@@ -3,11 +3,17 @@ import type { Channels, Events, Jobs } from "../context/names.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { Awaitable } from "./handler.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
+import type { ProjectionDeclaration } from "./projection-declaration.ts";
 
 /** The schema of an event; for a type of {@link Events}, its output is that payload. */
 export type EventSchema<Type extends string> = Type extends keyof Events
   ? StandardSchemaV1<unknown, Events[Type]>
   : StandardSchemaV1;
+
+/** How long an event is kept: for some days, or for ever. */
+export type EventOptions =
+  | { readonly keepDays: number; readonly keep?: never }
+  | { readonly keep: true; readonly keepDays?: never };
 
 /** An event as its consumers get it. */
 export type EventOf<Type extends keyof Events> = SharedEvent<Events[Type]>;
@@ -59,6 +65,8 @@ export interface EventDeclaration {
   readonly feature: string;
   readonly type: string;
   readonly schema: StandardSchemaV1;
+  /** For how many days it is kept, `Infinity` for ever; absent where it is not. */
+  readonly keptDays?: number;
 }
 
 /** A declared consumer of an event. */
@@ -67,6 +75,8 @@ export interface ConsumerDeclaration {
   /** The full name: `<feature>.<entity>.<operation>`. */
   readonly name: string;
   readonly type: string;
+  /** The projection that the event goes into, in the place of `run`. */
+  readonly projection?: ProjectionDeclaration;
   readonly run: (ctx: PipelineContext, event: SharedEvent) => unknown;
 }
 

@@ -2,6 +2,7 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { Channels, Events, Jobs, Queries } from "../context/names.ts";
 import type { RequestView } from "../context/request-view.ts";
+import type { EventRange, KeptEvent } from "../events/kept-event.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 
@@ -90,6 +91,16 @@ export interface PipelineContext<Caller extends User = User> {
    * RangeError if it is larger than the queue takes; AccessDeniedError for a `tenantId` in a run that is not the system's.
    */
   readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name], options?: EnqueueOptions) => Promise<void>;
+  /**
+   * Reads the kept events of the caller's tenant, the oldest first, in pages; it stops at `signal`. Events of a commit that
+   * has not ended yet may come later with an earlier time.
+   *
+   * @throws Error, with the first event that is asked for, where the type is not declared as kept or the run has no tenant;
+   * TypeError for a range that is none.
+   * @example
+   * for await (const { keptAt, payload } of ctx.events("file.created", { since: yesterday })) count(payload);
+   */
+  readonly events: <Type extends keyof Events>(type: Type, range?: EventRange) => AsyncIterable<KeptEvent<Events[Type]>>;
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
   /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */

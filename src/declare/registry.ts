@@ -4,8 +4,9 @@ import { type Feature, type FeatureDeclarations, featureDeclarations } from "./f
 import type { HandlerDeclaration } from "./handler.ts";
 import type { HookDeclaration } from "./hooks.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
+import type { ProjectionDeclaration } from "./projection-declaration.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
-import { configTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
 
 /** Everything that a set of features declares, by name. */
 export interface Registry {
@@ -28,6 +29,8 @@ export interface Registry {
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
   /** By the full name of the write, in the order of the features. */
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
+  /** By name: `files.usage`. */
+  readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
   /** What is wrong with the declarations themselves, including duplicate names. */
   readonly problems: readonly BootProblem[];
 }
@@ -133,6 +136,11 @@ export function createRegistry(features: readonly Feature[]): Registry {
       declared.flatMap(({ hooks }) => hooks),
       ({ write }) => write,
     ),
+    projections: byName(
+      "projection",
+      (feature) => feature.projections,
+      (projection) => projection.name,
+    ),
     problems,
   });
 }
@@ -140,6 +148,9 @@ export function createRegistry(features: readonly Feature[]): Registry {
 /** What is wrong between declarations: consumers of what nobody declares, and names that are taken by others. */
 export function messageProblems({ events, consumers, handlers, jobs, schedules }: Registry): BootProblem[] {
   const undeclared = [...consumers.values()].filter(({ type }) => !events.has(type));
+  const forgotten = [...consumers.values()].filter(
+    ({ projection, type }) => projection !== undefined && events.has(type) && events.get(type)?.keptDays === undefined,
+  );
   const runs = [handlers, consumers, jobs, schedules];
   const taken = [...consumers.values(), ...jobs.values(), ...schedules.values()].filter(
     ({ name }) => runs.filter((declared) => declared.has(name)).length > 1,
@@ -151,6 +162,13 @@ export function messageProblems({ events, consumers, handlers, jobs, schedules }
       rule: "event-undeclared",
       message: `it consumes ${JSON.stringify(type)}, which no feature of this server declares`,
       fix: "declare it with r.event, or add the feature that does",
+    })),
+    ...forgotten.map(({ feature, name, type }) => ({
+      feature,
+      key: name,
+      rule: "event-not-kept",
+      message: `it projects ${JSON.stringify(type)}, which is not kept, so it could not be made anew`,
+      fix: `keep it: r.event(${JSON.stringify(type)}, schema, { keepDays: 30 }) or { keep: true }`,
     })),
     ...taken.map(({ feature, name }) => ({
       feature,
@@ -169,7 +187,8 @@ export function usesMessages({ events, consumers, jobs, channels }: Registry): b
 
 /** Every table of a server: keelson's own, then those of its features. */
 export function allTables({ tables, events }: Registry): [TableDeclaration, ...TableDeclaration[]] {
-  return [configTable, onceTable, ...(events.size > 0 ? [outboxTable] : []), ...tables.values()];
+  const kept = [...events.values()].some(({ keptDays }) => keptDays !== undefined) ? [keptEventsTable] : [];
+  return [configTable, onceTable, ...(events.size > 0 ? [outboxTable] : []), ...kept, ...tables.values()];
 }
 
 /** A problem of the server's own options. */

@@ -2,7 +2,7 @@ import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { Registry } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
-import type { TableDeclaration } from "../declare/table.ts";
+import { keptEventsTable, type TableDeclaration } from "../declare/table.ts";
 import type { Needs } from "./needs.ts";
 
 /** One function for all routes, or one for each handler that has a route. */
@@ -14,6 +14,8 @@ export type Duty =
   | "operate-config"
   | "claim"
   | "publish"
+  | "keep-events"
+  | "read-events"
   | "enqueue"
   | "consume"
   | "read-stream"
@@ -83,7 +85,7 @@ function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { 
     calledBy: "requests",
     timeoutSeconds: requestTimeoutSeconds,
     routes: methods.map((method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`),
-    duties: new Set([...configDuties(registry), ...(isQuery ? [] : effectDuties(needs))]),
+    duties: new Set([...configDuties(registry), ...(isQuery ? readingDuties(needs) : effectDuties(needs))]),
     tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
@@ -98,7 +100,12 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
     calledBy: "requests",
     timeoutSeconds: requestTimeoutSeconds,
     routes: ["$default"],
-    duties: new Set([...configDuties(registry), ...operates, ...(writes ? effectDuties(needs) : [])]),
+    duties: new Set([
+      ...configDuties(registry),
+      ...operates,
+      ...(handlers.length > 0 ? readingDuties(needs) : []),
+      ...(writes ? effectDuties(needs) : []),
+    ]),
     tables: reachedTables(
       registry,
       handlers.flatMap((handler) => handlerRunners(registry, handler)),
@@ -173,9 +180,24 @@ function configDuties({ configKeys }: Registry): Duty[] {
   return configKeys.size > 0 ? ["read-config"] : [];
 }
 
+/** What any handler may read: kept events, and which version of a projection is active. */
+function readingDuties(needs: Needs): Duty[] {
+  return keepsEvents(needs) ? ["read-events"] : [];
+}
+
 /** What a run does that may have effects. */
-function effectDuties({ bus, jobs }: Needs): Duty[] {
-  return ["claim", ...(bus === undefined ? [] : ["publish" as const]), ...(jobs === undefined ? [] : ["enqueue" as const])];
+function effectDuties(needs: Needs): Duty[] {
+  const { bus, jobs } = needs;
+  return [
+    "claim",
+    ...(bus === undefined ? [] : ["publish" as const]),
+    ...(keepsEvents(needs) ? ["keep-events" as const, "read-events" as const] : []),
+    ...(jobs === undefined ? [] : ["enqueue" as const]),
+  ];
+}
+
+function keepsEvents({ tables }: Needs): boolean {
+  return tables.some(({ name }) => name === keptEventsTable.name);
 }
 
 const reaches: readonly Reach[] = ["query", "check", "write"];

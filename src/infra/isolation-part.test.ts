@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: IAM's and CloudFormation's own placeholders
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import {
   arn,
   everyone,
@@ -118,5 +119,8 @@ describe("the role for tenants", () => {
       Resource: [arn("OnceTable"), arn("OutboxTable")],
       Condition: { StringEquals: { "dynamodb:EnclosingOperation": "TransactWriteItems" } },
     });
+    const kept = defineFeature("kept", (r) => void r.event("leek.kept" as never, z.object({}) as never, { keep: true }));
+    const keeping = templateOf([rakes, hoses, kept], { shape: "each" }, { isolation: {} });
+    expect(statement(keeping, role, "Commit")?.Resource).toEqual([arn("OnceTable"), arn("OutboxTable"), arn("KeptEventsTable")]);
   });
 });

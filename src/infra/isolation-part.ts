@@ -1,5 +1,5 @@
 import { isolationVariable } from "../declare/isolation.ts";
-import { onceTable, outboxTable } from "../declare/table.ts";
+import { keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import { separator } from "../wall/tenant-prefix.ts";
 import type { DataPlace } from "./data-place.ts";
 import type { NeededFunction } from "./functions.ts";
@@ -105,7 +105,11 @@ function rowStatements(walled: Reached, place: TablePlace, name: string, conditi
  * a transaction checks conditions of items, so that action knows no enclosing operation.
  */
 function commitStatements({ duties }: NeededFunction, open: Reached, place: TablePlace): Value[] {
-  const committed = [...(duties.has("claim") ? [onceTable] : []), ...(duties.has("publish") ? [outboxTable] : [])];
+  const committed = [
+    ...(duties.has("claim") ? [onceTable] : []),
+    ...(duties.has("publish") ? [outboxTable] : []),
+    ...(duties.has("keep-events") ? [keptEventsTable] : []),
+  ];
   const inside = (operation: string): Condition => ({ StringEquals: { "dynamodb:EnclosingOperation": operation } });
   const arnsOf = (...reaches: readonly string[]) =>
     open.filter(({ reach }) => reaches.includes(reach)).map(({ table }) => place.tableArn(table));

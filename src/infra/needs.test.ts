@@ -81,3 +81,18 @@ test("another prefix changes names alone", () => {
     "my-app-events",
   ]);
 });
+
+test("a table of kept events is needed where one is kept, and its rows belong to tenants and expire", () => {
+  const needed = (options: { keepDays: number } | undefined) => {
+    const feature = defineFeature("spoons", (r) => void r.event("spoon.bent", z.object({}), options));
+    return needsOf(serverInternals(buildServer({ features: [feature] }))).tables.find(({ name }) => name === "kept-events");
+  };
+  expect(needed(undefined)).toBeUndefined();
+  expect(needed({ keepDays: 30 })).toMatchObject({
+    tableName: "keelson-kept-events",
+    variable: "KEELSON_TABLE_KEPT_EVENTS",
+    tenant: true,
+    timeToLive: "expiration",
+    isLasting: true,
+  });
+});

@@ -1,5 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import {
   account,
   arn,
@@ -12,6 +13,8 @@ import {
   sub,
   templateOf,
 } from "../../test/support/server-templates.ts";
+import { defineFeature } from "../declare/feature.ts";
+import { access } from "../identity/access.ts";
 
 const all = templateOf([spades, sheds]);
 const each = templateOf([spades, sheds], { shape: "each" });
@@ -35,6 +38,29 @@ describe("a role", () => {
     expect(sids(each, "SpadesSpadeListRole")).toEqual([...every, "ReadConfig", "ReadTables", "QueryIndexes", ...last]);
     expect(sids(each, "HttpRole")).toEqual([...every, "ReadConfig", "OperateConfig", "Claim", ...last]);
     expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
+  });
+
+  test("keeps events where one is kept, and reads them wherever a handler runs", () => {
+    const keeping = defineFeature("keeping", (r) => {
+      r.event("leek.pulled" as never, z.object({}) as never, { keepDays: 30 });
+      r.query("leek.list", { route: "GET /leeks", access: access.everyone, handler: async () => ({}) });
+      r.write("leek.pull", { route: "POST /leeks", access: access.everyone, handler: async () => ({}) });
+    });
+    const own = (template: typeof all, role: string) => sids(template, role).filter((sid) => /KeepEvents|ReadEvents/.test(sid));
+    const apart = templateOf([keeping], { shape: "each" });
+    expect(own(apart, "KeepingLeekListRole")).toEqual(["ReadEvents"]);
+    expect(own(apart, "KeepingLeekPullRole")).toEqual(["KeepEvents", "ReadEvents"]);
+    expect(own(apart, "HttpRole")).toEqual([]);
+    const together = templateOf([keeping]);
+    expect(own(together, "HttpRole").sort()).toEqual(["KeepEvents", "ReadEvents"]);
+    expect(statement(together, "HttpRole", "KeepEvents")).toMatchObject({
+      Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"],
+      Resource: [arn("KeptEventsTable")],
+    });
+    expect(statement(together, "HttpRole", "ReadEvents")).toMatchObject({
+      Action: ["dynamodb:GetItem", "dynamodb:Query"],
+      Resource: [arn("KeptEventsTable")],
+    });
   });
 
   test("reads the tables of queries, and writes those of others", () => {

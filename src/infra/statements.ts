@@ -1,4 +1,4 @@
-import { configTable, onceTable, outboxTable } from "../declare/table.ts";
+import { configTable, keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import { arnOf, type DataPlace } from "./data-place.ts";
 import type { Duty, NeededFunction, Reach } from "./functions.ts";
 import { type Needs, queuesOf } from "./needs.ts";
@@ -44,6 +44,7 @@ function parameterStatements({ parameters: { overrides, keyRing } }: Needs): Sta
 function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[] {
   const config = [place.tableArn(configTable)];
   const outbox = [place.tableArn(outboxTable)];
+  const kept = [place.tableArn(keptEventsTable)];
   const queues = queuesOf(needs);
   const putEvents = { Sid: "PutEvents", Action: ["events:PutEvents"], Resource: [place.busArn] };
   switch (duty) {
@@ -67,6 +68,12 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     // `ctx.publish`: an event is written with the effects, and removed once it is dispatched.
     case "publish":
       return [{ Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox }, putEvents];
+    // An event is kept with the effects, its day is looked at and noted before; a projection notes its version and its marks.
+    case "keep-events":
+      return [{ Sid: "KeepEvents", Action: ["dynamodb:BatchGetItem", "dynamodb:PutItem"], Resource: kept }];
+    // `ctx.events`, and the version of a projection.
+    case "read-events":
+      return [{ Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept }];
     // What is left is read, and removed once it is dispatched, or set aside (PutItem) where the bus refuses it for good.
     case "sweep-outbox":
       return [

@@ -192,7 +192,7 @@ const [maxItems, maxBytes, maxItemBytes] = [100, 4 * 1_048_576, 409_600];
 /**
  * Holds a commit against DynamoDB's limits before anything is sent.
  *
- * @param reserved - how many items come in addition: one for a claim, one for each event.
+ * @param reserved - how many items come in addition: one for a claim, one for each event, two where it is kept.
  * @throws RangeError saying which limit, and by how much.
  */
 export function assertCommittable(items: readonly TransactionItem[], reserved: number, reservedBytes: number): void {

@@ -5,8 +5,10 @@ import type { ConfigStore } from "../config/operate/config-store.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../config/read/rows.ts";
 import type { Database } from "../context/database.ts";
+import type { KeptEventStore } from "../events/kept-events.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
+import type { ProjectionStore } from "../events/projection-store.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
 import type { Lazy } from "../process/lazy.ts";
 import type { Wall, WallCaller } from "../wall/wall.ts";
@@ -33,6 +35,10 @@ export interface Adapters {
   readonly schedules: Lazy<ScheduleStore>;
   /** Where events wait until they are dispatched. */
   readonly outbox: OutboxStore;
+  /** Where events are kept; loaded with the first. */
+  readonly keptEvents: Lazy<KeptEventStore>;
+  /** What is known of projections; loaded with the first. */
+  readonly projections: Lazy<ProjectionStore>;
   /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
   /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */

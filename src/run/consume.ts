@@ -39,7 +39,7 @@ export interface Task {
   readonly logPrefix: "event" | "job" | "schedule";
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
-  readonly run: (ctx: PipelineContext) => unknown;
+  readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
   /** As of the run. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
 }
@@ -69,9 +69,11 @@ export async function consumeEvent(
   if (declaration === undefined) throw new Error(`the event ${type} is declared by no feature of this server`);
   const refuse = (problems: string) => new PermanentError(`the payload of ${type} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.schema, event.payload, refuse);
+  const { keptDays } = declaration;
+  const shared = { ...event, payload };
   const consumers = [...registry.consumers.values()].filter((consumer) => consumer.type === type);
   const outcomes = await Promise.all(
-    consumers.map(({ name, run }) =>
+    consumers.map(({ name, run, projection }) =>
       consumeOnce(runtime, adapters, {
         key: claimKey(["event", name, tenantKey(tenantId)], eventId, tenantId),
         handler: name,
@@ -80,7 +82,12 @@ export async function consumeEvent(
         logFields: { origRequestId, eventId, causedBy },
         logPrefix: "event",
         deadlineMs,
-        run: (ctx) => run(ctx, { ...event, payload }),
+        run: async (ctx, scope) => {
+          if (projection === undefined) return run(ctx, shared);
+          const projections = await runtime.projections.open();
+          // Safe: a projection of events that are not kept fails the boot.
+          return projections.consume(scope, ctx, { projection, event: shared, keptDays: keptDays as number });
+        },
       }),
     ),
   );
@@ -168,7 +175,7 @@ async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Pro
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
       handle: (ctx) => {
         startMs = clock.now();
-        return task.run(ctx);
+        return task.run(ctx, scope);
       },
       own: task.own,
       answerOf: () => done,

@@ -7,6 +7,7 @@ import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
 import type { EnqueueOptions, PipelineContext } from "../declare/pipeline-context.ts";
+import type { EventRange, KeptEvent } from "../events/kept-event.ts";
 import { validateInput } from "../http/input.ts";
 import { bodyOf } from "../http/response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
@@ -95,6 +96,10 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.#adapters.configStore;
   }
 
+  get keptEvents() {
+    return this.#adapters.keptEvents;
+  }
+
   get cache() {
     return this.runtime.configRows;
   }
@@ -152,7 +157,7 @@ class Session implements OperatorSession, DatabaseRequest {
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue`, `delivery` and `acrossTenants` alone: most requests never look at them.
+ * out `request`, `publish`, `enqueue`, `delivery`, `events` and `acrossTenants` alone: most requests never look at them.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -169,6 +174,7 @@ class Context implements PipelineContext {
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
   declare readonly delivery: PipelineContext["delivery"];
+  declare readonly events: PipelineContext["events"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
   // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
@@ -193,6 +199,8 @@ class Context implements PipelineContext {
       const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);
       return Object.freeze({ send });
     });
+    // Safe: the events that are read are checked against the schema of their type.
+    member("events", (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never);
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
 
@@ -232,6 +240,12 @@ async function commitRun<Result>(session: Session, items: readonly CommitItem[],
   if (commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
   await commit(session.checkItems(items), result);
   return result;
+}
+
+/** Loaded with the first: few handlers look at events of before. */
+async function* readEvents(session: Session, type: string, range: EventRange | undefined): AsyncGenerator<KeptEvent> {
+  const { tenantEvents } = await import("./tenant-events.ts");
+  yield* tenantEvents(session, session.keptEvents, type, range);
 }
 
 function effectsOf({ parts }: Session, call: string): ReturnType<NonNullable<ContextParts["effects"]>> {

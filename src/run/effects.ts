@@ -8,6 +8,7 @@ import { checkPayload } from "../events/check-payload.ts";
 import { type Delivery, deliveryJob } from "../events/delivery.ts";
 import { envelopeText, eventPayload } from "../events/envelope.ts";
 import { type JobMessage, jobHash, jobPayload, jobText } from "../events/job-message.ts";
+import type { KeptContent } from "../events/kept-events.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
 import { isIdentifier } from "../identity/claims.ts";
@@ -49,6 +50,8 @@ class RunEffects implements Effects {
   readonly #run: RunParts;
   readonly #cause: Cause;
   readonly #held: OutboxRow[] = [];
+  /** What keeps events, beside their rows in the outbox. */
+  readonly #kept: TransactionItem[] = [];
   readonly #ordinals = new Map<string, number>();
   #hasSettled = false;
 
@@ -66,13 +69,16 @@ class RunEffects implements Effects {
     if (declaration === undefined) {
       throw new Error(`ctx.publish: no feature of this server declares the event ${String(type)}; declare it with r.event`);
     }
-    const eventId = this.#derive("event", type);
+    const { keptDays } = declaration;
+    const eventId = this.#eventId(type, keptDays !== undefined);
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
     const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
+    const kept = keptDays === undefined ? [] : [await this.#keep(event, keptDays)];
     if (this.#hasSettled || this.#run.hasCommitted())
       throw new Error("ctx.publish: the run has committed; publish before ctx.commit, and in a hook before `after`");
     this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
+    this.#kept.push(...kept);
   }
 
   async enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<void> {
@@ -135,11 +141,7 @@ class RunEffects implements Effects {
 
   async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
     const rows = this.#held;
-    await commit(
-      items,
-      answer,
-      rows.map((row) => this.#adapters.outbox.item(row)),
-    );
+    await commit(items, answer, [...rows.map((row) => this.#adapters.outbox.item(row)), ...this.#kept]);
     await this.#dispatch(rows);
   }
 
@@ -185,6 +187,21 @@ class RunEffects implements Effects {
     const text = jobText(job, await (await this.#scope.runtime.messages.open()).signJob(job));
     const { jobs } = await this.#adapters.messaging.open();
     await jobs.send(text, { group, deduplicationId });
+  }
+
+  /** Makes what keeps an event, and notes its day before: a day with an event is always found. */
+  async #keep(event: KeptContent, keptDays: number): Promise<TransactionItem> {
+    const store = this.#adapters.keptEvents.value ?? (await this.#adapters.keptEvents.open());
+    return store.keep(event, keptDays);
+  }
+
+  /**
+   * A kept event is told from others for as long as it is kept, and a client may use its key again once the claim has expired:
+   * where no message is behind the run, the ID is random. A message is the same one whenever it is redelivered.
+   */
+  #eventId(type: string, isKept: boolean): string {
+    const { causedBy, origRequestId } = this.#cause;
+    return isKept && causedBy === origRequestId ? crypto.randomUUID() : this.#derive("event", type);
   }
 
   /** Derives an ID of this run from the kind, the name and how many of them came before. */

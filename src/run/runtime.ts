@@ -16,6 +16,7 @@ import type { LifecycleState } from "../process/lifecycle.ts";
 import type { Secrets } from "../secrets/secrets.ts";
 import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
+import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
 import type { Runs } from "./runs.ts";
 
@@ -48,6 +49,8 @@ export interface Runtime {
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */
   readonly messages: Lazy<MessageGuard>;
+  /** Writes projections and knows their versions; loaded with the first. */
+  readonly projections: Lazy<Projections>;
   /** The channels of deliveries, those that every server has among them. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
   /** The job that sends deliveries. */

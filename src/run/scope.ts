@@ -94,6 +94,7 @@ class Scope implements RequestScope {
   hasMiddlewares = false;
   handler: string | undefined = undefined;
   user = anonymous;
+  projecting: RequestScope["projecting"] = undefined;
   #log: Logger | undefined = undefined;
   #loggedHandler: string | undefined = undefined;
   #loggedUser: User | undefined = undefined;

@@ -136,6 +136,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
         log,
       }),
     ),
+    projections: lazy(async () =>
+      (await import("../run/projections.ts")).createProjections({
+        projections: state.registry.projections,
+        store: async () => (await runtime.adapters()).projections.open(),
+        clock,
+      }),
+    ),
     inFlight: new Map(),
     channels,
     deliveryJob: createDeliveryJob(channels),

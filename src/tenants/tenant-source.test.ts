@@ -21,6 +21,7 @@ const loud = defineFeature("loud", (r) => {
   r.event(
     "horn.blown" as never,
     { "~standard": { version: 1, vendor: "t", validate: (value: unknown) => ({ value }) } } as never,
+    { keepDays: 30 },
   );
 });
 const server = serverInternals(buildServer({ features: [shelves, loud], keyRing: { parameter: "/ring" } }));
@@ -62,6 +63,7 @@ describe("the sources of a tenant's rows", () => {
     expect(sources.map(({ table, tableName, keys }) => [table, tableName, keys])).toEqual([
       ["boxes", "prod-boxes", ["pk", "sk"]],
       ["labels", "keelson-labels", ["id"]],
+      ["kept-events", "keelson-kept-events", ["pk", "sk"]],
       ["outbox", "keelson-outbox", ["pk", "sk"]],
       ["once", "keelson-once", ["pk", "sk"]],
       ["config", "keelson-config", ["pk", "sk"]],

@@ -1,7 +1,14 @@
 import { historyPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { allTables } from "../declare/registry.ts";
-import { configTable, onceTable, outboxTable, physicalTableName, type TableDeclaration } from "../declare/table.ts";
+import {
+  configTable,
+  keptEventsTable,
+  onceTable,
+  outboxTable,
+  physicalTableName,
+  type TableDeclaration,
+} from "../declare/table.ts";
 import { objectOf } from "../events/cause.ts";
 import type { Variables } from "../process/environment.ts";
 import { tenantPrefix } from "../wall/tenant-prefix.ts";
@@ -57,6 +64,7 @@ export function tenantSources(server: DeclaredServer, tenantId: string, env: Var
   return {
     sources: [
       ...walled.map((table) => byPartition(named(table), [{ begins: tenantPrefix(tenantId) }])),
+      ...(has.has(keptEventsTable) ? [byPartition(named(keptEventsTable), [{ begins: tenantPrefix(tenantId) }])] : []),
       ...(has.has(outboxTable) ? [outboxSource(named(outboxTable), tenantId)] : []),
       byTenantId(named(onceTable), tenantId),
       { ...byPartition(named(configTable), configPartitions(tenantId)), exported: withoutSecrets(registry) },

@@ -1,5 +1,6 @@
 import { openDatabase } from "../aws/dynamodb.ts";
-import { configTable, onceTable, outboxTable, tableVariable } from "../declare/table.ts";
+import { allTables } from "../declare/registry.ts";
+import { tableVariable } from "../declare/table.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 
@@ -23,9 +24,7 @@ export async function startTestStack(server: Server): Promise<TestStack> {
   if (!endpoint)
     return { ...(await startEmbeddedStack({ env: { NODE_ENV: "test" } })), waitMs: 5, mostMs: Number.POSITIVE_INFINITY };
   const suffix = crypto.randomUUID().slice(0, 8);
-  const names = [configTable, onceTable, outboxTable, ...serverInternals(server).registry.tables.values()].map(
-    ({ name }) => name,
-  );
+  const names = allTables(serverInternals(server).registry).map(({ name }) => name);
   const tables = names.map((name) => [tableVariable(name), `test-${suffix}-${name}`] as const);
   const messages = {
     KEELSON_EVENT_BUS: `test-${suffix}`,

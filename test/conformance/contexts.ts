@@ -1,12 +1,20 @@
 import { once } from "node:events";
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
-import { buildServer, currentContext, defineFeature, type HookOptions } from "keelson";
+import { access, buildServer, currentContext, defineFeature, type HookOptions, type PipelineContext, type Server } from "keelson";
 import { expect } from "vitest";
+import { z } from "zod";
+import { openAwsAdapters } from "../../src/aws/adapters.ts";
+import { rebuild } from "../../src/run/rebuild.ts";
+import type { Runtime } from "../../src/run/runtime.ts";
+import { createRuntime } from "../../src/server/create-runtime.ts";
 import { type Fixture, files, plans } from "./fixture.ts";
 import { withLambda } from "./lambda.ts";
 import type { Row } from "./row.ts";
 
 declare module "keelson" {
+  interface Events {
+    "note.kept": { n: number };
+  }
   interface Writes {
     "probe.script.write": { input: { id: string }; accepted: unknown; output: unknown };
   }
@@ -289,7 +297,84 @@ export const contextRows: readonly Row[] = [
       expect(await outcome.promise).toEqual({ name: "AbortError", calls: 0 });
     },
   },
+  {
+    section: "4.5.4",
+    sentence: "… event streaming, …",
+    prove: async ({ newCaller, start }) => {
+      const leaving = new AbortController();
+      const outcome = Promise.withResolvers<unknown>();
+      const app = await start(
+        notesServer(async (ctx) => {
+          const seen: number[] = [];
+          try {
+            for await (const { payload } of ctx.events("note.kept")) {
+              seen.push(payload.n);
+              leaving.abort();
+              if (ctx.signal?.aborted === false) await once(ctx.signal, "abort");
+            }
+          } catch (error) {
+            outcome.resolve({ seen, name: error instanceof Error && error.name });
+          }
+        }),
+      );
+      const as = newCaller();
+      for (const n of [1, 2, 3]) await app.call("notes.note.keep", { n }, { as });
+      await expect(app.fetch("/notes", { as, signal: leaving.signal })).rejects.toThrow();
+
+      expect(await outcome.promise).toEqual({ seen: [1], name: "AbortError" });
+    },
+  },
+  {
+    section: "4.5.4",
+    sentence: "… projection rebuild …",
+    prove: async ({ newCaller, start }) => {
+      const counted: number[] = [];
+      const stopping = new AbortController();
+      const server = notesServer(undefined, (n) => {
+        counted.push(n);
+        if (n === 2) stopping.abort(new Error("enough"));
+      });
+      const app = await start(server);
+      const as = newCaller();
+      for (const n of [1, 2, 3]) {
+        await app.call("notes.note.keep", { n }, { as });
+        app.clock.advance(1);
+      }
+      const variables = app.env;
+      const runtime: Runtime = createRuntime(server, {
+        ...{ variables, clock: app.clock, write: () => {} },
+        openAdapters: () => openAwsAdapters(runtime, variables),
+      });
+      const projection = server.registry.projections.get("note.count");
+      if (projection === undefined) throw new Error("there is no projection");
+      await expect(rebuild(runtime, { projection, signal: stopping.signal })).rejects.toThrow("enough");
+      expect(counted).toEqual([1, 2]);
+      expect(await rebuild(runtime, { projection })).toMatchObject({ replayed: 3 });
+      expect(counted).toEqual([1, 2, 3]);
+      await runtime.close();
+    },
+  },
 ];
+
+/** A server that keeps events, reads them by a route and counts them by a projection. */
+function notesServer(read?: (ctx: PipelineContext) => Promise<unknown>, count?: (n: number) => void): Server {
+  const payload = z.object({ n: z.number() });
+  const notes = defineFeature("notes", (r) => {
+    r.event("note.kept", payload, { keep: true });
+    r.projection("note.count", {
+      version: 1,
+      on: {
+        "note.kept": async (_ctx, event) => {
+          count?.(event.payload.n);
+          return [];
+        },
+      },
+    });
+    r.write("note.keep", { input: payload, handler: (ctx, { n }) => ctx.publish("note.kept", { n }) });
+    r.query("note.read", { route: "GET /notes", access: access.tenant, handler: (ctx) => read?.(ctx) });
+  });
+  return buildServer({ features: [notes] });
+}
 
 async function signalWhereThereIsOne({ app, handle, newCaller, probe, route }: Fixture): Promise<void> {
   const script = (ctx: object) => ({ has: "signal" in ctx, isSignal: "signal" in ctx && ctx.signal instanceof AbortSignal });

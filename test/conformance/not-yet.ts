@@ -1,6 +1,5 @@
 /** Why a sentence has no row. */
 export const reasons = {
-  pipeline: "event streaming and projections are not built yet",
   open: "the specification leaves it open, so nothing can contradict it",
   advice: "it advises authors or describes the document; no program does it",
   excluded: "it says what is not promised",
@@ -67,7 +66,6 @@ export const notYet: readonly NotYet[] = [
     sentence: "Guideline: add a check when a handler spends over 100 ms in a loop. Otherwise ignore it.",
     why: "advice",
   },
-  { section: "4.5.4", sentence: "… event streaming, projection rebuild …", why: "pipeline" },
   {
     section: "4.5.5",
     sentence:

@@ -33,7 +33,7 @@ describe("the type of a declared value", () => {
       computed: async (ctx) => {
         expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
         expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
-        type Reading = Omit<PipelineContext, "acrossTenants" | "commit" | "publish" | "enqueue" | "delivery">;
+        type Reading = Omit<PipelineContext, "acrossTenants" | "commit" | "publish" | "enqueue" | "delivery" | "events">;
         expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;
       },

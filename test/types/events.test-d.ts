@@ -1,4 +1,12 @@
-import { type EventOf, type FeatureBuilder, PermanentError, type PipelineContext, type SharedEvent } from "keelson";
+import {
+  type EventOf,
+  type FeatureBuilder,
+  type KeptEvent,
+  PermanentError,
+  type PipelineContext,
+  type Projection,
+  type SharedEvent,
+} from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 
@@ -44,6 +52,58 @@ describe("r.event", () => {
     r.event("typed-parcel.packed");
     // @ts-expect-error a schema is more than an object
     r.event("typed-parcel.undeclared", {});
+  });
+});
+
+describe("a kept event", () => {
+  test("is kept for some days or for ever", () => {
+    r.event("typed-parcel.packed", parcel, { keepDays: 30 });
+    r.event("typed-parcel.packed", parcel, { keep: true });
+    // @ts-expect-error either of the two
+    r.event("typed-parcel.packed", parcel, { keep: true, keepDays: 30 });
+    // @ts-expect-error what is not kept says nothing
+    r.event("typed-parcel.packed", parcel, { keep: false });
+    // @ts-expect-error one of the two
+    r.event("typed-parcel.packed", parcel, {});
+  });
+
+  test("is read with the payload of its type, and the time", async () => {
+    for await (const event of ctx.events("typed-parcel.packed", { since: new Date(), limit: 1 })) {
+      expectTypeOf(event).toEqualTypeOf<KeptEvent<{ id: string; grams: number }>>();
+      expectTypeOf(event).toExtend<EventOf<"typed-parcel.packed">>();
+      expectTypeOf(event.keptAt).toEqualTypeOf<Date>();
+    }
+    // @ts-expect-error nobody declares it
+    ctx.events("typed-parcel.unknown");
+    // @ts-expect-error a time is a Date
+    ctx.events("typed-parcel.packed", { until: "2026-11-22" });
+  });
+});
+
+describe("a projection", () => {
+  test("gets the events of its types, and a ctx that only reads", () => {
+    const usage = r.projection("typed.usage", {
+      version: 1,
+      on: {
+        "typed-parcel.packed": async (given, event, { version }) => {
+          expectTypeOf(event).toEqualTypeOf<EventOf<"typed-parcel.packed">>();
+          expectTypeOf(version).toEqualTypeOf<number>();
+          expectTypeOf(await usage.key(given, "total")).toEqualTypeOf<string>();
+          // @ts-expect-error it returns items
+          void given.commit;
+          // @ts-expect-error nor does it publish
+          void given.publish;
+          return [{ Delete: { TableName: "t", Key: { pk: "p" } } }];
+        },
+      },
+    });
+    expectTypeOf(usage).toEqualTypeOf<Projection>();
+    // @ts-expect-error a version is a number
+    r.projection("typed.usage", { version: "1", on: {} });
+    // @ts-expect-error nobody declares it
+    r.projection("typed.usage", { version: 1, on: { "typed-parcel.unknown": async () => [] } });
+    // @ts-expect-error no list
+    r.projection("typed.usage", { version: 1, on: { "typed-parcel.packed": async () => 7 } });
   });
 });
 

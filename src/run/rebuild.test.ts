@@ -1,0 +1,288 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Shelf, shelfServer, startShelf } from "../../test/fixtures/shelf.ts";
+import type { Runtime } from "./runtime.ts";
+
+let shelf: Shelf;
+beforeAll(async () => {
+  shelf = await startShelf();
+}, 60_000);
+afterAll(() => shelf.close());
+
+let world = "";
+beforeEach(() => {
+  world = shelf.newWorld();
+});
+
+describe("a projection", () => {
+  test("counts each event once, however often it is delivered", async () => {
+    const { runtime, lines } = shelf.start(shelfServer(world, 1));
+    await shelf.change(runtime, "acme", 5);
+    await shelf.change(runtime, "acme", 2, "removed");
+    await shelf.change(runtime, "evil", 100);
+    for (const event of await shelf.eventsOf(runtime, "acme")) {
+      expect(await shelf.consume(runtime, event)).toMatchObject({ kind: "processed" });
+      expect(await shelf.consume(runtime, event)).toMatchObject({ kind: "skipped" });
+    }
+    shelf.app.clock.advance(400_000);
+    for (const event of await shelf.eventsOf(runtime, "acme"))
+      expect(await shelf.consume(runtime, event)).toMatchObject({ kind: "processed" });
+    expect(await shelf.total(runtime, "acme")).toEqual({ key: `acme/page.usage-${world}@1/to~1tal`, total: 3, events: 2 });
+    expect(await shelf.total(runtime, "evil")).toMatchObject({ events: 0 });
+    expect(lines.filter(({ msg }) => msg === "projection.counted_before")).toHaveLength(2);
+  });
+
+  test("writes the active version as well while another is declared, each with its own key", async () => {
+    const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
+    await shelf.change(one.runtime, "acme", 1);
+    const [first] = await shelf.eventsOf(one.runtime, "acme");
+    if (first !== undefined) await shelf.consume(one.runtime, first);
+    await shelf.change(two.runtime, "acme", 10);
+    const [, second] = await shelf.eventsOf(two.runtime, "acme");
+    if (second !== undefined) await shelf.consume(two.runtime, second);
+    expect(await shelf.total(two.runtime, "acme")).toEqual({ key: `acme/page.usage-${world}@1/to~1tal`, total: 11, events: 2 });
+    // It counts once in each, also where one has it already.
+    shelf.app.clock.advance(400_000);
+    if (first !== undefined) await shelf.consume(two.runtime, first);
+    expect(await shelf.total(two.runtime, "acme")).toMatchObject({ total: 11, events: 2 });
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 2, hasSwitched: true });
+    shelf.app.clock.advance(5_000);
+    expect(await shelf.total(two.runtime, "acme")).toEqual({ key: `acme/page.usage-${world}@2/to~1tal`, total: 11, events: 2 });
+  });
+
+  test("fails its event where it throws, gives no list, or has a condition that does not hold; then nothing is counted", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    for (const n of [666, 667, 668, 669]) await shelf.change(runtime, "acme", n);
+    const messages: unknown[] = [];
+    for (const event of await shelf.eventsOf(runtime, "acme")) {
+      const consumed = await shelf.consume(runtime, event);
+      messages.push(consumed.kind === "failed" ? String(consumed.error) : consumed.kind);
+    }
+    expect(messages).toEqual([
+      "Error: the projection does not like it",
+      `TypeError: the projection page.usage-${world} gave "no list"; let it return a list of items`,
+      expect.stringMatching("condition_failed"),
+      "AccessDeniedError: Access denied: tenant.wall",
+    ]);
+    expect(await shelf.total(runtime, "acme")).toMatchObject({ events: 0 });
+  });
+});
+
+describe("rebuilding", () => {
+  test("makes a projection of the events of before, of all tenants and of none, and switches", async () => {
+    const [one, two] = [shelf.start(shelfServer(world, 1, { onlyAdded: true })), shelf.start(shelfServer(world, 2))];
+    for (const [tenant, n, type] of [
+      ["a", 1, "added"],
+      ["b", 2, "added"],
+      ["a", 3, "removed"],
+      ["b", 4, "added"],
+    ] as const) {
+      await shelf.change(one.runtime, tenant, n, type);
+    }
+    await shelf.change(one.runtime, undefined, 9);
+    for (const tenant of ["a", "b"])
+      for (const event of await shelf.eventsOf(one.runtime, tenant)) await shelf.consume(one.runtime, event);
+    expect(await shelf.total(two.runtime, "a")).toEqual({ key: `a/page.usage-${world}@1/to~1tal`, total: 1, events: 1 });
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 5, hasSwitched: true });
+    shelf.app.clock.advance(5_000);
+    expect(await shelf.total(two.runtime, "a")).toEqual({ key: `a/page.usage-${world}@2/to~1tal`, total: -2, events: 2 });
+    expect(await shelf.total(two.runtime, "b")).toMatchObject({ total: 6, events: 2 });
+    // Again, it finds all counted.
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 5, hasSwitched: false });
+    expect(await shelf.total(two.runtime, "a")).toMatchObject({ total: -2, events: 2 });
+  });
+
+  test("of one tenant switches that tenant, until all are switched", async () => {
+    const [one, two, three] = [1, 2, 3].map((version) => shelf.start(shelfServer(world, version)).runtime) as [
+      Runtime,
+      Runtime,
+      Runtime,
+    ];
+    for (const tenant of ["a", "b"]) await shelf.change(one, tenant, 1);
+    for (const tenant of ["a", "b"]) for (const event of await shelf.eventsOf(one, tenant)) await shelf.consume(one, event);
+    const keyOf = async (runtime: Runtime, tenant: string) => {
+      shelf.app.clock.advance(5_000);
+      return (await shelf.total(runtime, tenant)).key.replace(/.*@(\d).*/, "$1");
+    };
+    expect(await shelf.rebuildAt(two, { tenantId: "a" })).toEqual({ replayed: 1, hasSwitched: true });
+    expect([await keyOf(two, "a"), await keyOf(two, "b")]).toEqual(["2", "1"]);
+    expect(await shelf.rebuildAt(three)).toEqual({ replayed: 2, hasSwitched: true });
+    expect([await keyOf(three, "a"), await keyOf(three, "b")]).toEqual(["3", "3"]);
+  });
+
+  test("of one tenant of a projection that nobody has read sets the version of all", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    await shelf.change(runtime, "a", 1);
+    expect(await shelf.rebuildAt(runtime, { tenantId: "a" })).toEqual({ replayed: 1, hasSwitched: true });
+    expect(await shelf.total(runtime, "a")).toMatchObject({ total: 1 });
+  });
+
+  test("is refused where the oldest events have expired, unless it is partial", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1, { keepDays: 2 }));
+    await shelf.change(runtime, "a", 1);
+    shelf.app.clock.advance(86_400_000);
+    await shelf.change(runtime, "a", 2);
+    shelf.app.clock.advance(1.5 * 86_400_000);
+    await expect(shelf.rebuildAt(runtime)).rejects.toThrow(
+      `the projection page.usage-${world} cannot be made as it was: the oldest events have expired (page.added-${world} of "a"); pass --partial`,
+    );
+    expect(await shelf.rebuildAt(runtime, { isPartial: true })).toMatchObject({ replayed: 1 });
+    expect(await shelf.total(runtime, "a")).toMatchObject({ total: 2, events: 1 });
+  });
+
+  test("names no more than three whose events are gone", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1, { keepDays: 1 }));
+    for (const tenant of ["a", "b", "c", "d", "e"]) await shelf.change(runtime, tenant, 1);
+    await shelf.change(runtime, undefined, 1);
+    shelf.app.clock.advance(2 * 86_400_000);
+    await expect(shelf.rebuildAt(runtime)).rejects.toThrow(/and 3 more\); pass --partial/);
+  });
+
+  test("stops at the signal before the next event, and the next call goes on from there", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    for (const n of [1, 2, 3]) await shelf.change(runtime, "a", n);
+    const { runtime: another, seen } = shelf.start(shelfServer(world, 2));
+    const stop = new AbortController();
+    seen.between = async () => {
+      if ((await shelf.total(runtime, "a")).events >= 0 && seen.calls > 8) stop.abort(new Error("enough"));
+    };
+    await expect(shelf.rebuildAt(another, { signal: stop.signal })).rejects.toThrow("enough");
+    await expect(shelf.rebuildAt(another, { signal: AbortSignal.abort(new Error("none")) })).rejects.toThrow("none");
+    seen.between = async () => {};
+    expect(await shelf.rebuildAt(another)).toMatchObject({ replayed: 3 });
+    shelf.app.clock.advance(5_000);
+    expect(await shelf.total(another, "a")).toMatchObject({ total: 6, events: 3 });
+  });
+
+  test("replays the events of all types in one order", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    for (const [n, type] of [
+      [1, "removed"],
+      [2, "added"],
+      [3, "added"],
+      [4, "removed"],
+      [5, "added"],
+    ] as const) {
+      await shelf.change(runtime, "a", n, type);
+      shelf.app.clock.advance(1);
+      const { runtime: another } = shelf.start(shelfServer(world, n));
+      await shelf.rebuildAt(another);
+      expect(await shelf.latest(another, "a")).toBe(n);
+    }
+  });
+
+  test("is told where another one has switched meanwhile", async () => {
+    const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
+    await shelf.change(one.runtime, "a", 1);
+    await shelf.rebuildAt(one.runtime);
+    const store = await (await two.runtime.adapters()).projections.open();
+    const { activate } = store;
+    const lose = (version: number) =>
+      Object.assign(store, {
+        activate: async (...[name, tenantId, _next, before]: Parameters<typeof activate>) => {
+          await activate(name, tenantId, { version, revision: crypto.randomUUID() }, before);
+          return false;
+        },
+      });
+    lose(7);
+    await expect(shelf.rebuildAt(two.runtime)).rejects.toThrow(
+      `the projection page.usage-${world} was switched to version 7 meanwhile; rebuild it again`,
+    );
+    lose(2);
+    expect(await shelf.rebuildAt(two.runtime)).toEqual({ replayed: 1, hasSwitched: false });
+  });
+
+  test("ends at an event that does not fit its schema any more", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    await shelf.change(runtime, "a", 6);
+    const { runtime: strict } = shelf.start(shelfServer(world, 1, { isStrict: true }));
+    await expect(shelf.rebuildAt(strict)).rejects.toThrow(
+      /the payload of page.added-w\d+ \S+ does not fit its schema any more \(n: /,
+    );
+  });
+
+  test("notes its place every hundred events", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    await shelf.change(runtime, "a", 1);
+    await shelf.copyEvents(runtime, "a", 99);
+    const store = await (await runtime.adapters()).projections.open();
+    const { saveRebuild } = store;
+    const noted: number[] = [];
+    Object.assign(store, {
+      saveRebuild: (...given: Parameters<typeof saveRebuild>) => {
+        noted.push(given[2].replayed);
+        return saveRebuild(...given);
+      },
+    });
+    expect(await shelf.rebuildAt(runtime)).toMatchObject({ replayed: 100 });
+    expect(noted).toEqual([0, 100, 100]);
+  });
+
+  test("ends at an event that it cannot count, and names it", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    await shelf.change(runtime, "a", 666);
+    await expect(shelf.rebuildAt(runtime)).rejects.toThrow("the projection does not like it");
+  });
+});
+
+describe("the version that is read", () => {
+  test("is the declared one where no event was ever counted, and is asked for once in five seconds", async () => {
+    const { runtime, seen } = shelf.start(shelfServer(world, 3));
+    expect((await shelf.total(runtime, "a")).key).toContain("@3/");
+    const before = seen.calls;
+    await shelf.total(runtime, "a");
+    expect(seen.calls - before).toBe(1); // the row itself
+    shelf.app.clock.advance(5_000);
+    await shelf.total(runtime, "a");
+    expect(seen.calls - before).toBe(4);
+  });
+
+  test("is asked for again after a failure", async () => {
+    const { runtime, seen } = shelf.start(shelfServer(world, 3));
+    await runtime.adapters();
+    let fails = true;
+    seen.between = async () => {
+      if (fails) throw new Error("the table is gone");
+    };
+    await expect(shelf.total(runtime, "a")).rejects.toThrow("the table is gone");
+    fails = false;
+    expect((await shelf.total(runtime, "a")).key).toContain("@3/");
+  });
+
+  test("is set by the first that counts an event, whoever else is about to", async () => {
+    const [one, two] = [shelf.start(shelfServer(world, 1)), shelf.start(shelfServer(world, 2))];
+    await shelf.change(one.runtime, "a", 1);
+    await shelf.change(one.runtime, "a", 2);
+    const [first, second] = await shelf.eventsOf(one.runtime, "a");
+    if (first === undefined || second === undefined) throw new Error("no events");
+    // Another process of the same server sets it between the look and the write of the first; one of another server as well.
+    let isDone = false;
+    two.seen.between = async () => {
+      if (isDone) return;
+      isDone = true;
+      await shelf.consume(one.runtime, first);
+    };
+    expect(await (await two.runtime.projections.open()).version(`page.usage-${world}`, "a")).toBe(2);
+    await shelf.consume(two.runtime, second);
+    shelf.app.clock.advance(5_000);
+    expect(await shelf.total(two.runtime, "a")).toMatchObject({ key: `a/page.usage-${world}@1/to~1tal`, total: 3, events: 2 });
+  });
+
+  test("of many tenants is not remembered for ever", async () => {
+    const { runtime, seen } = shelf.start(shelfServer(world, 1));
+    const projections = await runtime.projections.open();
+    await projections.version(`page.usage-${world}`, "first");
+    const store = await (await runtime.adapters()).projections.open();
+    Object.assign(store, { active: async () => ({}) }); // ten thousand calls are not the point
+    for (let n = 0; n < 10_000; n += 1) await projections.version(`page.usage-${world}`, `t${n}`);
+    const before = seen.calls;
+    await projections.version(`page.usage-${world}`, "t9999");
+    expect(seen.calls).toBe(before);
+  });
+
+  test("of a projection that nobody declares is refused", async () => {
+    const { runtime } = shelf.start(shelfServer(world, 1));
+    await expect((await runtime.projections.open()).version("page.other", "a")).rejects.toThrow(
+      "the projection page.other is declared by no feature of this server",
+    );
+  });
+});

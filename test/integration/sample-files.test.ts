@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { server } from "../../examples/files/server.ts";
+import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp(server);
+}, 60_000);
+afterAll(() => app.close());
+
+let count = 0;
+let ann = { id: "ann", tenantId: "" };
+beforeEach(() => {
+  count += 1;
+  ann = { id: "ann", tenantId: `tenant-${count}` };
+});
+
+interface File {
+  readonly id: string;
+  readonly name: string;
+}
+interface Page {
+  readonly items: readonly File[];
+  readonly cursor?: string;
+}
+const create = (name: string, sizeMb = 1) => app.call("files.file.create", { name, sizeMb }, { as: ann }) as Promise<File>;
+const list = (input: object = {}, as = ann) => app.call("files.file.list", input, { as }) as Promise<Page>;
+const used = async () => ((await app.call("files.file.quota", {}, { as: ann })) as { usedMb: number }).usedMb;
+
+async function pages(input: object): Promise<string[][]> {
+  const found: string[][] = [];
+  let cursor: string | undefined;
+  do {
+    const page: Page = await list({ ...input, ...(cursor === undefined ? {} : { cursor }) });
+    found.push(page.items.map(({ name }) => name));
+    cursor = page.cursor;
+  } while (cursor !== undefined);
+  return found;
+}
+
+test("files are listed in pages, the newest first or by their names", async () => {
+  for (const name of ["c", "a", "e", "b", "d"]) {
+    await create(name);
+    const createdMs = Date.now();
+    await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(createdMs); // IDs tell milliseconds apart
+  }
+  expect(await pages({ limit: 2 })).toEqual([["d", "b"], ["e", "a"], ["c"]]);
+  expect(await pages({ limit: "3", order: "name" })).toEqual([
+    ["a", "b", "c"],
+    ["d", "e"],
+  ]);
+  expect(await pages({})).toEqual([["d", "b", "e", "a", "c"]]);
+});
+
+test("a cursor leads nowhere but into the list of its caller, and what is none is refused", async () => {
+  for (const name of ["a", "b"]) await create(name);
+  const { cursor } = await list({ limit: 1 });
+  expect((await list({ cursor }, { id: "eve", tenantId: "evil" })).items).toEqual([]);
+  for (const wrong of ["", "!", "YQ==", Buffer.from("x".repeat(1_025)).toString("base64url")]) {
+    await expect(list({ cursor: wrong })).rejects.toMatchObject({ code: "validation_error" });
+  }
+  await expect(list({ limit: 101 })).rejects.toMatchObject({ code: "validation_error" });
+});
+
+test("the quota has what files take up, and reads one row however many there are", async () => {
+  expect(await used()).toBe(0);
+  const { id } = await create("a", 3);
+  await create("b", 4);
+  await app.settled();
+  expect(await used()).toBe(7);
+  await app.call("files.file.delete", { id }, { as: ann });
+  await expect(app.call("files.file.delete", { id }, { as: ann })).rejects.toMatchObject({ code: "not_found" });
+  await app.settled();
+  expect(await used()).toBe(4);
+  expect((await list()).items.map(({ name }) => name)).toEqual(["b"]);
+  expect((await list({ order: "name" })).items.map(({ name }) => name)).toEqual(["b"]);
+  const before = app.calls["Query"] ?? 0;
+  await used();
+  expect(app.calls["Query"] ?? 0).toBe(before);
+});
