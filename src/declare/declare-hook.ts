@@ -3,7 +3,12 @@ import { nearest } from "../errors/nearest.ts";
 import { quoted } from "../errors/quoted.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { HookDeclaration } from "./hooks.ts";
-import type { Registry } from "./registry.ts";
+
+/** What hooks are held against: those of a server, by their writes, and its handlers, by their names. */
+interface Hooked {
+  readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
+  readonly handlers: ReadonlyMap<string, { readonly name: string; readonly kind: string }>;
+}
 
 const moments = ["before", "commit", "after"] as const;
 
@@ -28,7 +33,7 @@ export function hook(feature: string, write: unknown, options: RawOptions, repor
 }
 
 /** Hooks on what is no write of this server. */
-export function hookProblems({ hooks, handlers }: Pick<Registry, "hooks" | "handlers">): BootProblem[] {
+export function hookProblems({ hooks, handlers }: Hooked): BootProblem[] {
   const writes = [...handlers.values()].filter(({ kind }) => kind === "write").map(({ name }) => name);
   return [...hooks.values()].flat().flatMap(({ feature, write }) => {
     const kind = handlers.get(write)?.kind;
