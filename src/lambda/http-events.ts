@@ -107,8 +107,9 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
   facts: (event, invocation) => {
     const shape = shapeOf(event);
     const { signal, deadlineMs, isolatedTo, nowMs } = invocation;
+    const method = shape.method(event);
     const headers = shape.headers(event);
-    return { shape, event, method: shape.method(event), headers, signal, deadlineMs, isolatedTo, nowMs };
+    return { shape, event, method, headers, signal, deadlineMs, isolatedTo, nowMs };
   },
   // Without middlewares it is of a handler of ours, whose errors say their status by their class, on every host.
   fail: (error, scope, facts) => inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
