@@ -12,10 +12,12 @@ export default defineConfig({
     include: [
       "test/localstack/*.contract.ts",
       "test/once/{isolation,powertools-defects,processes.system,writes}.test.ts",
-      "test/integration/{chain,crash-sample.system,indexes}.test.ts",
+      "test/integration/{chain,crash-hooks.system,crash-sample.system,indexes}.test.ts",
       "test/events/processes.system.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
+      "src/run/write-hooks.test.ts",
+      "src/server/server-runs.test.ts",
       "src/aws/{claim-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },

@@ -46,11 +46,10 @@ const hookedBy = (r: FeatureBuilder, hooks: () => Hooks) =>
     commit: async (ctx, input, result) => hooks().commit?.(ctx, input, result) ?? [],
     after: async (ctx, input, result) => hooks().after?.(ctx, input, result),
   });
-const tables = { notes: "keelson-notes", walled: "keelson-walled" };
 const first = defineFeature("first", (r) => hookedBy(r, () => one));
 const hooked = defineFeature("hooked", (r) => {
-  r.table("notes", { partitionKey: "pk" });
-  r.table("walled", { partitionKey: "pk", tenant: true });
+  const notes = r.table("notes", { partitionKey: "pk" });
+  const walled = r.table("walled", { partitionKey: "pk", tenant: true });
   r.event("hook.ran", added);
   r.on("hook.ran", "hear", async (_ctx, { payload }) => void seen.push(["heard", payload.note]));
   r.job("hook.work", { input: added, handler: async (_ctx, payload) => void seen.push(["worked", payload.note]) });
@@ -62,7 +61,15 @@ const hooked = defineFeature("hooked", (r) => {
     handler: async (ctx, input) => (await handle(ctx, input)) as z.output<typeof note>,
   });
   r.write("note.plain", { handler: async () => ({ plain: true }) });
+  r.query("note.has", {
+    input: z.object({ pk: z.string() }),
+    handler: async (ctx, Key) => {
+      const { Item } = await ctx.db.send(new GetCommand({ TableName: notes.name, Key, ConsistentRead: true }));
+      return Item !== undefined;
+    },
+  });
   r.write("note.raw", { route: "POST /raw", access: access.everyone, handler: async (_ctx, input) => ({ got: input }) });
+  return { tables: { notes, walled } };
 });
 const second = defineFeature("second", (r) => {
   hookedBy(r, () => two);
@@ -74,7 +81,9 @@ const second = defineFeature("second", (r) => {
 });
 const server = buildServer({ features: [first, hooked, second] });
 const ann = { id: "ann", tenantId: "acme" };
-const put = (pk: string, more: object = {}): CommitItem => ({ Put: { TableName: tables.notes, Item: { pk, ...more } } });
+const put = (pk: string, more: object = {}): CommitItem => ({
+  Put: { TableName: hooked.tables.notes.name, Item: { pk, ...more } },
+});
 const commits: Handle = (ctx, { text }) => {
   seen.push(["handler", text]);
   return ctx.commit([put(text)], reply({ text, by: "commit" }, { status: 201 }));
@@ -97,11 +106,7 @@ afterEach(() => vi.restoreAllMocks());
 let keys = 0;
 const post = (body: object, headers: Record<string, string> = { "idempotency-key": `key-${++keys}` }, of = app) =>
   of.fetch("/notes", { body, as: ann, headers });
-const has = async (pk: string, of = app) => {
-  const ctx = await of.ctx(ann);
-  const { Item } = await ctx.db.send(new GetCommand({ TableName: tables.notes, Key: { pk }, ConsistentRead: true }));
-  return Item !== undefined;
-};
+const has = (pk: string) => app.call("hooked.note.has", { pk });
 const lineOf = (msg: string) => app.logs.filter((line) => line["msg"] === msg).at(-1);
 const sees = (name: string): Hooks => ({
   before: (_ctx, { text }) => void seen.push([name, "before", text]),
@@ -161,8 +166,8 @@ describe.each([
   });
 
   test("are repeated with it where a condition of their items fails, and it is a 409", async () => {
-    const Put = { TableName: tables.notes, Item: { pk: `once ${by}` }, ConditionExpression: "attribute_not_exists(pk)" };
-    two = { commit: () => [{ Put }], after: () => void seen.push("after") };
+    const own = { Item: { pk: `once ${by}` }, ConditionExpression: "attribute_not_exists(pk)" };
+    two = { commit: () => [{ Put: { TableName: hooked.tables.notes.name, ...own } }], after: () => void seen.push("after") };
     expect((await post({ text: "1" })).status).toBe(201);
     const again = await post({ text: "2" });
     expect([again.status, await again.json()]).toEqual([409, expect.objectContaining({ error: "condition_failed" })]);
@@ -248,7 +253,7 @@ describe("commit", () => {
     two = sees("two");
     const condition = { ConditionExpression: "attribute_exists(pk)" };
     handle = async (ctx) => {
-      const item = { Put: { TableName: tables.notes, Item: { pk: "no" }, ...condition } };
+      const item = { Put: { TableName: hooked.tables.notes.name, Item: { pk: "no" }, ...condition } };
       const failed = await ctx.commit([item], { text: "first", by: "a" }).catch((error: unknown) => error);
       expect(failed).toBeInstanceOf(CommitConditionError);
       return { text: "second", by: "b" };
@@ -288,7 +293,7 @@ describe("commit", () => {
   });
 
   test("stays behind the wall of the caller's tenant", async () => {
-    two = { commit: () => [{ Put: { TableName: tables.walled, Item: { pk: "other/1" } } }] };
+    two = { commit: () => [{ Put: { TableName: hooked.tables.walled.name, Item: { pk: "other/1" } } }] };
     expect((await post({ text: "walled" })).status).toBe(403);
     expect(lineOf("tenant.wall")).toMatchObject({ level: "error", tenantId: "acme" });
     expect(await has("walled")).toBe(false);
@@ -375,7 +380,7 @@ describe("after", () => {
   });
 
   test("reads and writes rows of its own", async () => {
-    two = { after: (ctx) => ctx.db.send(new PutCommand({ TableName: tables.notes, Item: { pk: "by after" } })) };
+    two = { after: (ctx) => ctx.db.send(new PutCommand({ TableName: hooked.tables.notes.name, Item: { pk: "by after" } })) };
     expect((await post({ text: "rows" })).status).toBe(201);
     expect(await has("by after")).toBe(true);
   });
