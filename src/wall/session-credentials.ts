@@ -38,10 +38,15 @@ interface Held {
   readonly takenMs: number;
 }
 
+interface Failure {
+  readonly error: unknown;
+  readonly atMs: number;
+}
+
 interface Session {
-  held: Held | undefined;
-  flight: Promise<SessionCredentials> | undefined;
-  failure: { readonly error: unknown; readonly atMs: number } | undefined;
+  held?: Held;
+  flight?: Promise<SessionCredentials> | undefined;
+  failure?: Failure | undefined;
 }
 
 /**
@@ -56,18 +61,19 @@ export function createSessions({ assume, clock, onStale, most = maxSessions }: S
   return async (tag: SessionTag): Promise<SessionCredentials> => {
     const session = usedLast(`${tag.key}=${tag.value}`);
     const nowMs = clock.now();
-    const leftMs = session.held === undefined ? 0 : leftOf(session.held, nowMs);
-    if (session.held !== undefined && leftMs > leastMs) {
-      const isDue = leftMs <= renewalMs && session.flight === undefined && !hasFailed(session, nowMs);
+    const failure = failureOf(session, nowMs);
+    const { held } = session;
+    if (held !== undefined && leftOf(held, nowMs) > leastMs) {
+      const isDue = leftOf(held, nowMs) <= renewalMs && session.flight === undefined && failure === undefined;
       if (isDue) take(session, tag).catch((error: unknown) => onStale(tag, error));
-      return session.held.credentials;
+      return held.credentials;
     }
-    if (session.flight === undefined && hasFailed(session, nowMs)) throw session.failure?.error;
+    if (failure !== undefined) throw failure.error;
     return take(session, tag);
   };
 
   function usedLast(key: string): Session {
-    const session = sessions.get(key) ?? { held: undefined, flight: undefined, failure: undefined };
+    const session: Session = sessions.get(key) ?? {};
     sessions.delete(key);
     sessions.set(key, session);
     if (sessions.size > most) sessions.delete(sessions.keys().next().value as string); // safe: it has one
@@ -100,6 +106,7 @@ function leftOf({ takenMs }: Held, nowMs: number): number {
   return nowMs < takenMs ? 0 : takenMs + sessionSeconds * 1_000 - nowMs;
 }
 
-function hasFailed({ failure }: Session, nowMs: number): boolean {
-  return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs;
+/** The failure that stands for this moment's callers. */
+function failureOf({ failure }: Session, nowMs: number): Failure | undefined {
+  return failure !== undefined && nowMs >= failure.atMs && nowMs < failure.atMs + failureMs ? failure : undefined;
 }

@@ -29,5 +29,6 @@ export const cores: Readonly<Record<string, Core>> = {
     sources: ["events/envelope.ts", "events/proof.ts", "events/cause.ts"],
     tests: ["events/envelope.test.ts", "events/proof.test.ts", "events/cause.test.ts"],
   },
+  sessions: { sources: ["wall/session-credentials.ts"], tests: ["wall/session-credentials.test.ts"] },
   redaction: { sources: ["log/redaction.ts"], tests: ["log/redaction.test.ts"] },
 };
