@@ -5,7 +5,7 @@ import { server } from "../../examples/files/server.ts";
 
 const ann = { id: "ann", tenantId: "acme" };
 
-test("Wherever a process dies between POST /files and the message about it: one file, one scan, one delivery", async () => {
+test("Wherever a process dies between POST /files and the message about it: one file, one scan, one delivery, counted once", async () => {
   const create = (app: TestApp) =>
     app.fetch("/files", { body: { name: "a.txt", sizeMb: 1 }, as: ann, headers: { "idempotency-key": "crash-kit" } });
   const cuts = await crashEverywhere(server, {
@@ -20,7 +20,15 @@ test("Wherever a process dies between POST /files and the message about it: one 
       const { Items = [] } = await ctx
         .acrossTenants("whatever was written")
         .send(new ScanCommand({ TableName: "keelson-files", ConsistentRead: true }));
-      expect(Items).toEqual([expect.objectContaining({ id: created.id, scans: 1 })]);
+      const rows = Object.fromEntries(Items.map((item) => [item["pk"], item]));
+      expect([Items.length, rows]).toEqual([
+        3,
+        {
+          "acme/files": expect.objectContaining({ id: created.id, scans: 1 }),
+          "acme/names": expect.objectContaining({ id: created.id, name: "a.txt" }),
+          "acme/files.usage@1/total": expect.objectContaining({ usedMb: 1 }),
+        },
+      ]);
       expect([app.events.length, app.jobs.length]).toEqual([1, 1]);
       expect(app.deliveries).toEqual([expect.objectContaining({ message: { text: "the file was scanned", file: created.id } })]);
     },
