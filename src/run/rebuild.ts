@@ -58,7 +58,7 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
     state = { version, startedMs: runtime.clock.now(), tenant: "", after: "", replayed: 0 };
     await store.saveRebuild(name, tenantId, state);
   }
-  const tenants = [...new Set(firsts.map((first) => first.tenantId ?? ""))].sort();
+  const tenants = [...new Set(firsts.map(tenantKey))].sort();
   for (const tenant of tenants.filter((each) => each >= state.tenant)) {
     if (tenant !== state.tenant) state = { ...state, tenant, after: "" };
     const range = { startedMs: state.startedMs, after: state.after, nowMs: runtime.clock.now(), signal };
@@ -83,7 +83,9 @@ export async function rebuild(runtime: Runtime, options: RebuildOptions): Promis
 
 /** @throws Error naming the first that are gone. */
 function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: number): void {
-  const gone = firsts.filter(({ keptUntil }) => keptUntil !== undefined && keptUntil * 1_000 <= nowMs);
+  const gone = firsts
+    .filter(({ keptUntil }) => keptUntil !== undefined && keptUntil * 1_000 <= nowMs)
+    .sort((one, other) => tenantKey(one).localeCompare(tenantKey(other)));
   if (gone.length === 0) return;
   const shown = gone
     .slice(0, 3)
@@ -92,6 +94,11 @@ function refuseExpired(name: string, firsts: readonly FirstEvent[], nowMs: numbe
   throw new Error(
     `the projection ${name} cannot be made as it was: the oldest events have expired (${shown.join(", ")}${more}); pass --partial to make it of those that are left`,
   );
+}
+
+/** What has no tenant comes first. */
+function tenantKey({ tenantId = "" }: FirstEvent): string {
+  return tenantId;
 }
 
 interface Replayed {
@@ -127,7 +134,8 @@ async function* inOrder(
   }
 }
 
-const answer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
+/** Nobody reads it. */
+const done = () => ({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /** Writes one event into the declared version: a run like a consumer's, without a claim; the mark is what makes it count once. */
 async function replay(runtime: Runtime, projection: ProjectionDeclaration, type: string, { text }: KeptRow): Promise<void> {
@@ -153,8 +161,8 @@ async function replay(runtime: Runtime, projection: ProjectionDeclaration, type:
       claim: undefined,
       cause: { causedBy: eventId, origRequestId, tenantId, userId },
       handle: (ctx) => projections.project(scope, ctx, { projection, versions: [projection.version], event, keptDays }),
-      answerOf: () => answer,
-      committedAnswer: () => answer,
+      answerOf: done,
+      committedAnswer: done,
     }),
   );
 }

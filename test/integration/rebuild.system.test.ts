@@ -53,8 +53,8 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
   });
   const plan = fc.record({
     before: fc.array(fc.tuple(event, fc.boolean()), { maxLength: 5 }),
-    during: fc.array(fc.record({ atCall: fc.integer({ min: 1, max: 25 }), event, isConsumed: fc.boolean() }), { maxLength: 4 }),
-    cuts: fc.array(fc.record({ call: fc.integer({ min: 1, max: 25 }), moment: fc.constantFrom("before", "after") }), {
+    during: fc.array(fc.record({ atCall: fc.integer({ min: 1, max: 45 }), event, isConsumed: fc.boolean() }), { maxLength: 6 }),
+    cuts: fc.array(fc.record({ call: fc.integer({ min: 1, max: 45 }), moment: fc.constantFrom("before", "after") }), {
       maxLength: 2,
     }),
     repeated: fc.array(fc.nat(7), { maxLength: 4 }),
@@ -73,11 +73,14 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
         shelf.app.clock.advance(1);
         return (await shelf.eventsOf(runtime, tenant)).at(-1) as SharedEvent;
       };
+      /** What is still in the queue when the rebuild is done; the rest comes again only where it is repeated. */
+      const queue: SharedEvent[] = [];
       const first = await publish(old, { tenant: "a", n: 7, type: "added" });
       await shelf.consume(old, first); // sets the active version
       for (const [given, isConsumed] of before) {
         const published = await publish(old, given);
         if (isConsumed) await shelf.consume(old, published);
+        else queue.push(published);
       }
       const waiting = [...during];
       for (const cut of [...cuts, undefined]) {
@@ -87,22 +90,25 @@ test("whatever is published, consumed and cut while it goes on, both versions ar
             waiting.splice(waiting.indexOf(each), 1);
             const published = await publish(live, each.event);
             if (each.isConsumed) await shelf.consume(live, published);
+            else queue.push(published);
           }
         };
-        await shelf.rebuildAt(runtime).catch((error: unknown) => {
+        const rebuilt = await shelf.rebuildAt(runtime).catch((error: unknown) => {
           if (cut === undefined) throw error;
         });
+        if (rebuilt !== undefined) break; // another would find what this one has missed
       }
       shelf.app.clock.advance(400_000);
+      for (const each of queue) await shelf.consume(live, each);
       for (const tenant of ["a", "b"]) {
         const all = await shelf.eventsOf(live, tenant);
-        for (const each of [...all, ...repeated.flatMap((index) => all[index] ?? [])]) await shelf.consume(live, each);
+        for (const each of repeated.flatMap((index) => all[index] ?? [])) await shelf.consume(live, each);
       }
       shelf.app.clock.advance(5_000);
       for (const tenant of ["a", "b"] as const) {
         expect(await shelf.total(live, tenant)).toEqual({ key: `${tenant}/page.usage-${world}@2/to~1tal`, ...model[tenant] });
       }
     }),
-    { numRuns: 15 },
+    { numRuns: 20 },
   );
 }, 180_000);
