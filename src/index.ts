@@ -74,6 +74,6 @@ export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { AuthenticatedUser, User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
 export type { PowertoolsLogger } from "./log/powertools-logger.ts";
-export type { OnceBy } from "./once/once-by.ts";
+export type { OnceBy, RequiredKey } from "./once/once-by.ts";
 export type { Environment } from "./process/environment.ts";
 export { buildServer, type Server } from "./server/server.ts";

@@ -4,6 +4,7 @@
  */
 export const errorCodes = Object.freeze({
   malformed_request: 400,
+  idempotency_key_required: 400,
   unauthenticated: 401,
   access_denied: 403,
   not_found: 404,

@@ -12,6 +12,8 @@ export interface OnceClaim {
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
+  /** For how long its answer is retained, in milliseconds. Default: five minutes. */
+  readonly retentionMs?: number | undefined;
   /** Headers that a write's repeat gets too, besides the usual ones. */
   readonly replayedHeaders: readonly string[];
   /** Seals the stored answer of a write. */
