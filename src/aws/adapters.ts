@@ -74,6 +74,7 @@ export async function openAwsAdapters(
       const { dynamoProjections } = await import("./projection-store.ts");
       return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
     }),
+    dueJobs: lazy(async () => (await import("./due-store.ts")).dynamoDueJobs(database, runtime.tableName(outboxTable.name))),
     messaging,
     parameters,
     ...(light === undefined ? {} : { load: light.load }),

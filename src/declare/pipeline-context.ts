@@ -25,6 +25,10 @@ export interface DeliveryAccessor {
 
 /** Options of `ctx.enqueue`. */
 export interface EnqueueOptions {
+  /** Due in so many seconds, up to a year (31,536,000). Default: at once. */
+  readonly delaySeconds?: number;
+  /** Due at this time, up to a year ahead; one that has passed is now. */
+  readonly at?: Date;
   /** The tenant that the job, and what follows from it, belongs to. In runs of the system alone; default: nobody's. */
   readonly tenantId?: string;
 }
@@ -87,10 +91,30 @@ export interface PipelineContext<Caller extends User = User> {
    * Enqueues a job at once (specification 6.5). It runs at least once, even if the handler throws later. The queue drops
    * a job with the same name, tenant and payload as one of the last 5 minutes.
    *
-   * @throws TypeError if the payload does not match the job's `input`; Error for an undeclared job, and in a query;
-   * RangeError if it is larger than the queue takes; AccessDeniedError for a `tenantId` in a run that is not the system's.
+   * With `delaySeconds` or `at` it is due later, up to a year. Then it is stored with what is committed, as an event is:
+   * dropped if the handler throws or answers with 400 or above, and a job of its own, whatever equals it. It is sent when it is
+   * due, or within a minute after.
+   *
+   * @returns the job's ID; of one that is due later for {@link PipelineContext.unschedule}.
+   * @throws TypeError if the payload does not match the job's `input`, and for a time that is none; Error for an undeclared
+   * job, for one that is due later after `commit`, and in a query; RangeError if it is larger than the queue takes, or due in
+   * more than a year; AccessDeniedError for a `tenantId` in a run that is not the system's.
+   * @example
+   * const { jobId } = await ctx.enqueue("orders.invoice.remind", { id }, { delaySeconds: 3 * 86_400 });
    */
-  readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name], options?: EnqueueOptions) => Promise<void>;
+  readonly enqueue: <Name extends keyof Jobs>(
+    name: Name,
+    payload: Jobs[Name],
+    options?: EnqueueOptions,
+  ) => Promise<{ readonly jobId: string }>;
+  /**
+   * Takes a job back that is due later, at once: also if the handler throws later.
+   *
+   * @returns `true` if it will never run. `false` if it is being sent or was sent, was taken back, belongs to another tenant, or
+   * was not enqueued for later.
+   * @throws Error in a query.
+   */
+  readonly unschedule: (jobId: string) => Promise<boolean>;
   /**
    * Reads the kept events of the caller's tenant, the oldest first, in pages; it stops at `signal`. Events of a commit that
    * has not ended yet may come later with an earlier time.

@@ -5,6 +5,7 @@ import type { ConfigStore } from "../config/operate/config-store.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../config/read/rows.ts";
 import type { Database } from "../context/database.ts";
+import type { DueStore } from "../events/due-jobs.ts";
 import type { KeptEventStore } from "../events/kept-events.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
@@ -39,6 +40,8 @@ export interface Adapters {
   readonly keptEvents: Lazy<KeptEventStore>;
   /** What is known of projections; loaded with the first. */
   readonly projections: Lazy<ProjectionStore>;
+  /** Takes jobs that are due later out of it; loaded with the first. */
+  readonly dueJobs: Lazy<DueStore>;
   /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
   /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */

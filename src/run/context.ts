@@ -27,7 +27,7 @@ export interface ContextParts {
   /** Commits the run; absent in a query. */
   readonly commit?: CommitResult | undefined;
   /** Gives what follows from the run; absent in a query. */
-  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "deliver">) | undefined;
+  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "unschedule" | "deliver">) | undefined;
   /** Whether nobody's request is behind the run; default: it is a message's. */
   readonly isSystem?: boolean;
 }
@@ -157,7 +157,8 @@ class Session implements OperatorSession, DatabaseRequest {
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue`, `delivery`, `events` and `acrossTenants` alone: most requests never look at them.
+ * out `request`, `publish`, `enqueue`, `unschedule`, `delivery`, `events` and `acrossTenants` alone: most requests never look at
+ * them.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -173,6 +174,7 @@ class Context implements PipelineContext {
   declare readonly request?: RequestView;
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
+  declare readonly unschedule: PipelineContext["unschedule"];
   declare readonly delivery: PipelineContext["delivery"];
   declare readonly events: PipelineContext["events"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
@@ -195,6 +197,7 @@ class Context implements PipelineContext {
       (session) => async (name: string, payload: unknown, options?: EnqueueOptions) =>
         effectsOf(session, "enqueue").enqueue(name, payload, options),
     );
+    member("unschedule", (session) => async (jobId: string) => effectsOf(session, "unschedule").unschedule(jobId));
     member("delivery", (session) => {
       const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);
       return Object.freeze({ send });
