@@ -76,6 +76,7 @@ export async function openAwsAdapters(
     }),
     dueJobs: lazy(async () => (await import("./due-store.ts")).dynamoDueJobs(database, runtime.tableName(outboxTable.name))),
     messaging,
+    steps: lazy(async () => (await import("./step-store.ts")).dynamoSteps(database, runtime.tableName(onceTable.name))),
     parameters,
     ...(light === undefined ? {} : { load: light.load }),
     close: async () => {

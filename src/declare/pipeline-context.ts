@@ -5,6 +5,7 @@ import type { RequestView } from "../context/request-view.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import type { IfUnknown } from "../once/step.ts";
 
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
@@ -32,6 +33,26 @@ export interface EnqueueOptions {
   /** The tenant that the job, and what follows from it, belongs to. In runs of the system alone; default: nobody's. */
   readonly tenantId?: string;
 }
+
+/** Options of `ctx.step`. */
+export interface StepOptions {
+  /**
+   * What a run does where nobody knows how the step ended. `refuse`, the default: it throws an `UnknownOutcomeError`, until
+   * `keelson steps resolve` says how. `retry`: it calls again, with the same key; for what deduplicates by it.
+   */
+  readonly ifUnknown?: IfUnknown;
+}
+
+/** What a step gives: its result as JSON has it, a date as a text, without functions. */
+export type StepResult<Result> = Result extends string | number | boolean | null | undefined
+  ? Result
+  : Result extends { toJSON(): infer Text }
+    ? StepResult<Text>
+    : Result extends (...args: never) => unknown
+      ? undefined
+      : Result extends bigint | symbol
+        ? never
+        : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
  * The `ctx` that every handler gets as its first argument (specification 2.6). `Caller` follows the access rule: behind
@@ -125,6 +146,29 @@ export interface PipelineContext<Caller extends User = User> {
    * for await (const { keptAt, payload } of ctx.events("file.created", { since: yesterday })) count(payload);
    */
   readonly events: <Type extends keyof Events>(type: Type, range?: EventRange) => AsyncIterable<KeptEvent<Events[Type]>>;
+  /**
+   * Does what must not happen twice and is not in the transaction of `commit`, such as a charge at a payment provider, and keeps its
+   * result: every later run of the same write, event or job gets it without calling again. `call` gets a key that is the same in
+   * all of them, for a provider that deduplicates by one.
+   *
+   * If `call` throws a typed error, nothing was done, and the next run calls again. If it ends in any other way (another error,
+   * a timeout, a crash), nobody knows: `options.ifUnknown` says what a later run does.
+   *
+   * @param name - one of 1 to 64 letters, digits, `.`, `_`, `:` and `-`, of its own within the handler.
+   * @returns the result as JSON gives it, up to 1 MB.
+   * @throws UnknownOutcomeError (409) if it is not known how the step ended, with `ifUnknown: "refuse"`; what `call` throws;
+   * TypeError for a result that JSON cannot hold, or is too large: then the step is done, and every run gets this error; Error
+   * without a claim, for a name that the run has had, and in a query.
+   * @example
+   * const charge = await ctx.step("charge", { ifUnknown: "retry" }, (idempotencyKey) =>
+   *   stripe.charges.create({ amount, currency: "eur" }, { idempotencyKey }),
+   * );
+   */
+  readonly step: <Result>(
+    name: string,
+    options: StepOptions,
+    call: (key: string) => Result | Promise<Result>,
+  ) => Promise<StepResult<Result>>;
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
   /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */

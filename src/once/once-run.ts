@@ -1,6 +1,7 @@
 import type { Logger } from "../log/logger.ts";
 import type { AnswerCipher, WriteAnswer } from "./answer.ts";
 import type { ClaimKey } from "./claim.ts";
+import type { Claim } from "./claims.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { RunKind } from "./settlement.ts";
 
@@ -31,12 +32,20 @@ export interface RunLog {
   readonly logPrefix: "once" | "event" | "job" | "schedule";
 }
 
+/** The claim of a run, and what it was taken for. */
+export interface HeldRun {
+  readonly claim: Claim;
+  readonly wanted: OnceClaim;
+}
+
 /** What the work of a run is given. */
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
   /** Whether it was. */
   hasCommitted(): boolean;
+  /** The claim that it holds, and what was claimed; absent where nothing claims it. */
+  held(): HeldRun | undefined;
   /** Derives the IDs of the run's effects: a repeated run gets the same. */
   seed(): string;
 }

@@ -5,7 +5,7 @@ import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from
 import { type CompletedClaim, expiry, keyText } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
-import type { OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
+import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
 import { createRunCommit, type RunCommit } from "./run-commit.ts";
 import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
@@ -119,6 +119,11 @@ class RunInProgress<Result> implements RunParts {
 
   hasCommitted(): boolean {
     return this.#commit?.committed() !== undefined;
+  }
+
+  held(): HeldRun | undefined {
+    const { claim: wanted } = this.#run;
+    return this.#claim === undefined || wanted === undefined ? undefined : { claim: this.#claim, wanted };
   }
 
   seed(): string {

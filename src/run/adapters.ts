@@ -11,6 +11,7 @@ import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
 import type { ProjectionStore } from "../events/projection-store.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
+import type { StepStore } from "../once/step-store.ts";
 import type { Lazy } from "../process/lazy.ts";
 import type { Wall, WallCaller } from "../wall/wall.ts";
 import type { ScheduleStore } from "./schedule-store.ts";
@@ -44,6 +45,8 @@ export interface Adapters {
   readonly dueJobs: Lazy<DueStore>;
   /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
+  /** Where steps of runs are noted; loaded with the first. */
+  readonly steps: Lazy<StepStore>;
   /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */
   load?(): Promise<unknown>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 import type { JobDeclaration } from "../declare/message-handlers.ts";
-import type { DeliveryAccessor, EnqueueOptions } from "../declare/pipeline-context.ts";
+import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
 import { AccessDeniedError } from "../errors/errors.ts";
 import { quoted } from "../errors/quoted.ts";
@@ -17,6 +17,7 @@ import type { TransactionItem } from "../once/claim-store.ts";
 import { derivedId } from "../once/derived-id.ts";
 import type { RunParts } from "../once/once-run.ts";
 import { createRunCommit } from "../once/run-commit.ts";
+import type { Steps } from "../once/steps.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
@@ -27,6 +28,7 @@ export interface Effects {
   enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }>;
   unschedule(jobId: string): Promise<boolean>;
   deliver: DeliveryAccessor["send"];
+  step(name: string, options: StepOptions | undefined, call: (key: string) => unknown): Promise<unknown>;
   /** Commits items together with the events so far, and dispatches these. */
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
   /**
@@ -57,6 +59,7 @@ class RunEffects implements Effects {
   readonly #waiting: OutboxRow[] = [];
   readonly #ordinals = new Map<string, number>();
   #hasSettled = false;
+  #steps: Promise<Steps> | undefined;
 
   constructor(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause) {
     this.#scope = scope;
@@ -147,6 +150,14 @@ class RunEffects implements Effects {
     };
     await this.#send(this.#scope.runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
     this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
+  }
+
+  async step(name: string, options: StepOptions | undefined, call: (key: string) => unknown): Promise<unknown> {
+    const held = this.#run.held();
+    if (held === undefined) throw new Error(noClaim);
+    // Loaded with the first step: no other run needs it.
+    this.#steps ??= import("./open-steps.ts").then(({ openSteps }) => openSteps(this.#scope, this.#adapters, this.#runs, held));
+    return (await this.#steps).step(name, options, call);
   }
 
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
@@ -268,6 +279,9 @@ function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);
   throw new TypeError(`${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`);
 }
+
+const noClaim =
+  "ctx.step: nothing claims this run, so that no later one would know of the step; ask for an Idempotency-Key (`once: { required: true }`), or do it in a consumer or a job";
 
 const noQueue = "this server has no queue; declare an event, a job or a channel in one of its features";
 

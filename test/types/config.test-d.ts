@@ -33,7 +33,7 @@ describe("the type of a declared value", () => {
       computed: async (ctx) => {
         expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
         expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
-        type Effects = "commit" | "publish" | "enqueue" | "unschedule" | "delivery";
+        type Effects = "commit" | "publish" | "enqueue" | "unschedule" | "step" | "delivery";
         type Reading = Omit<PipelineContext, "acrossTenants" | "events" | Effects>;
         expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;

@@ -241,6 +241,32 @@ describe("ctx.enqueue", () => {
   });
 });
 
+describe("ctx.step", () => {
+  test("gives what JSON makes of the result", () => {
+    expectTypeOf(() => ctx.step("a", {}, () => "x" as const)).returns.resolves.toEqualTypeOf<"x">();
+    expectTypeOf(() => ctx.step("a", { ifUnknown: "retry" }, async (key) => [key])).returns.resolves.toEqualTypeOf<
+      readonly string[]
+    >();
+    expectTypeOf(() => ctx.step("a", {}, async () => undefined)).returns.resolves.toEqualTypeOf<undefined>();
+    const charge = async () => ({ id: "c1", at: new Date(), lines: [{ cents: 1, note: undefined as string | undefined }] });
+    expectTypeOf(() => ctx.step("a", {}, charge)).returns.resolves.toEqualTypeOf<{
+      readonly id: string;
+      readonly at: string;
+      readonly lines: readonly { readonly cents: number; readonly note: string | undefined }[];
+    }>();
+    expectTypeOf(() => ctx.step("a", {}, () => 7n)).returns.resolves.toBeNever();
+  });
+
+  test("wrong options do not compile", () => {
+    // @ts-expect-error the options are missing
+    ctx.step("a", () => 1);
+    // @ts-expect-error no such way
+    ctx.step("a", { ifUnknown: "ask" }, () => 1);
+    // @ts-expect-error the key is a text
+    ctx.step("a", {}, (key: number) => key);
+  });
+});
+
 describe("r.channel", () => {
   test("send gets a ctx, what the schema gives, and the delivery's ID", () => {
     r.channel("typed-post", {
