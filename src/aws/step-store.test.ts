@@ -1,31 +1,35 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Database } from "../context/database.ts";
-import { startEmbeddedStack } from "../embedded/index.ts";
 import { claimKey, takenClaim } from "../once/claim.ts";
 import { doneStep, type IfUnknown, startedStep, stepPlace, undoneStep } from "../once/step.ts";
 import type { StepFacts } from "../once/step-store.ts";
+import { buildServer } from "../server/server.ts";
+import { startTestApp, type TestApp } from "../testing/index.ts";
 import { dynamoClaimStore } from "./claim-store.ts";
 import { openDatabase } from "./dynamodb.ts";
 import { dynamoSteps } from "./step-store.ts";
-import { ensureTables } from "./tables.ts";
 
-const nowMs = 1_763_812_800_000;
+// In the future, so that time to live leaves the steps alone.
+const nowMs = (Math.floor(Date.now() / 1000) + 3_600) * 1000;
 const keepMs = 60_000;
-let stack: Awaited<ReturnType<typeof startEmbeddedStack>>;
-let database: Awaited<ReturnType<typeof openDatabase>>;
+let app: TestApp;
+let tableName: string;
+let database: Database;
 beforeAll(async () => {
-  stack = await startEmbeddedStack({ env: { NODE_ENV: "test" } });
-  const credentials = { accessKeyId: "test", secretAccessKey: "test" };
-  database = await openDatabase({ endpoint: stack.endpoint, region: "us-east-1", credentials });
-  const once = { name: "once", tableName: "once", partitionKey: "pk", sortKey: "sk", indexes: [] };
-  await ensureTables(database, [once], "create");
+  app = await startTestApp(buildServer({ features: [] })); // makes the table
+  const { AWS_ACCESS_KEY_ID = "", AWS_SECRET_ACCESS_KEY = "" } = app.env;
+  tableName = app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once";
+  const credentials = { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY };
+  database = await openDatabase({ endpoint: app.env["AWS_ENDPOINT_URL"], region: app.env["AWS_REGION"], credentials });
 }, 60_000);
 afterAll(async () => {
   database.destroy();
-  await stack.close();
+  await app.close();
 });
 
 let runs = 0;
+/** One that no other run of this test has, where tables outlive it. */
+const keyOf = () => `${tableName}-${runs}`;
 const facts = (claim: StepFacts["claim"]): StepFacts => ({
   ...{ name: "charge", handler: "a.b.c", requestId: "r1", startedAt: "2026-11-22T12:00:00.000Z", isSealed: false, keepMs },
   claim,
@@ -33,13 +37,13 @@ const facts = (claim: StepFacts["claim"]): StepFacts => ({
 
 /** A claim that `me` holds, and its step. */
 async function claimed(tenantId?: string) {
-  const key = claimKey(["a"], `r${++runs}`, tenantId);
-  await dynamoClaimStore(database, "once").take(key, takenClaim("me", nowMs), nowMs);
-  const steps = dynamoSteps(database, "once");
-  const place = stepPlace(`k${runs}`, tenantId);
+  const key = claimKey([tableName], `r${++runs}`, tenantId);
+  await dynamoClaimStore(database, tableName).take(key, takenClaim("me", nowMs), nowMs);
+  const steps = dynamoSteps(database, tableName);
+  const place = stepPlace(keyOf(), tenantId);
   const start = (owner: string, ifUnknown: IfUnknown = "refuse", atMs = nowMs) =>
     steps.start(place, startedStep(owner, atMs, keepMs), facts(key), ifUnknown, atMs);
-  const take = (owner: string) => dynamoClaimStore(database, "once").adopt(key, takenClaim(owner, nowMs), "me");
+  const take = (owner: string) => dynamoClaimStore(database, tableName).adopt(key, takenClaim(owner, nowMs), "me");
   return { key, steps, place, start, take };
 }
 
@@ -77,11 +81,11 @@ test("one that was not done is begun again, and a row says all that is known of 
   await start("me");
   expect(await steps.end(place, undoneStep("me", nowMs, keepMs), "me")).toBe(true);
   const record = undoneStep("me", nowMs, keepMs);
-  expect(await steps.find(`k${runs}`)).toEqual({ ...facts(key), key: `k${runs}`, tenantId: "acme", record });
+  expect(await steps.find(keyOf())).toEqual({ ...facts(key), key: keyOf(), tenantId: "acme", record });
   expect(await steps.find("other")).toBeUndefined();
   const listed: string[] = [];
   for await (const step of steps.list()) listed.push(step.key);
-  expect(listed).toContain(`k${runs}`);
+  expect(listed).toContain(keyOf());
   await take("other");
   expect(await start("other")).toBe("started");
 });

@@ -70,6 +70,7 @@ beforeEach(async () => {
   for (const { pk, sk } of await rows()) await remove(pk, sk);
 });
 
+const outboxTable = () => app.env["KEELSON_TABLE_OUTBOX"] ?? "keelson-outbox";
 const post = (path: string, as: typeof ann | undefined = ann, headers: Record<string, string> = {}) =>
   app.fetch(path, { body: {}, headers, ...(as === undefined ? {} : { as }) });
 const idOf = async (response: Response) => ((await response.json()) as { jobId: string }).jobId;
@@ -82,13 +83,13 @@ const later =
 
 async function rows(): Promise<{ pk: string; sk: string }[]> {
   const { db } = await app.ctx(ann);
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-outbox", ConsistentRead: true }));
+  const { Items = [] } = await db.send(new ScanCommand({ TableName: outboxTable(), ConsistentRead: true }));
   return Items as { pk: string; sk: string }[]; // safe: the keys of the table
 }
 
 async function remove(pk: string, sk: string): Promise<void> {
   const { db } = await app.ctx(ann);
-  await db.send(new BatchWriteCommand({ RequestItems: { "keelson-outbox": [{ DeleteRequest: { Key: { pk, sk } } }] } }));
+  await db.send(new BatchWriteCommand({ RequestItems: { [outboxTable()]: [{ DeleteRequest: { Key: { pk, sk } } }] } }));
 }
 
 test("a job goes when it is due, and not before", async () => {
@@ -248,9 +249,9 @@ test("what is due in months is not read by a sweep, and a row that is no job is 
     const puts = far
       .slice(start, start + 25)
       .map((ms) => ({ PutRequest: { Item: { pk: "due#1", sk: due(ms), envelope: "?" } } }));
-    await db.send(new BatchWriteCommand({ RequestItems: { "keelson-outbox": puts } }));
+    await db.send(new BatchWriteCommand({ RequestItems: { [outboxTable()]: puts } }));
   }
-  await db.send(new PutCommand({ TableName: "keelson-outbox", Item: { pk: "due#1", sk: due(app.clock.now()), tags: [] } }));
+  await db.send(new PutCommand({ TableName: outboxTable(), Item: { pk: "due#1", sk: due(app.clock.now()), tags: [] } }));
   work = later({ delaySeconds: 1 });
   await post("/do");
   app.clock.advance(1_000);
@@ -278,7 +279,13 @@ test.each(
   app.clock.advance(leaseMs);
   await app.settled();
   const { db } = await app.ctx(ann);
-  const { Item } = await db.send(new GetCommand({ TableName: "keelson-reminders", Key: { pk: text }, ConsistentRead: true }));
+  const { Item } = await db.send(
+    new GetCommand({
+      TableName: app.env["KEELSON_TABLE_REMINDERS"] ?? "keelson-reminders",
+      Key: { pk: text },
+      ConsistentRead: true,
+    }),
+  );
   expect(Item).toEqual({ pk: text, times: 1 });
   expect(await rows()).toEqual([]);
 });

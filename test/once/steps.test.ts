@@ -60,6 +60,8 @@ function client(path = "/place") {
   };
 }
 
+const onceTable = () => app.env["KEELSON_TABLE_ONCE"] ?? "keelson-once";
+
 type Call = (key: string) => unknown;
 const charge =
   (call: Call = () => ({ id: `ch_${calls.length}` }), ifUnknown?: "refuse" | "retry") =>
@@ -74,9 +76,8 @@ const fails = (error: unknown) => () => {
 const lines = (msg: string) => app.logs.filter((line) => line["msg"] === msg);
 const rowOf = async (key: unknown) => {
   const { db } = await app.ctx(ann);
-  return (
-    await db.send(new GetCommand({ TableName: "keelson-once", Key: { pk: `step:${key}`, sk: "step" }, ConsistentRead: true }))
-  ).Item;
+  return (await db.send(new GetCommand({ TableName: onceTable(), Key: { pk: `step:${key}`, sk: "step" }, ConsistentRead: true })))
+    .Item;
 };
 
 test("a step that is done gives its result to later runs, without calling", async () => {
@@ -261,7 +262,7 @@ test("where the write's answer is sealed, its steps' results are", async () => {
   fail = true;
   await other();
   const { db } = await app.ctx(ann);
-  await db.send(new PutCommand({ TableName: "keelson-once", Item: { ...(await rowOf(calls[1])), data: row?.["data"] } }));
+  await db.send(new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(calls[1])), data: row?.["data"] } }));
   expect((await other()).status).toBe(503);
 });
 
@@ -288,7 +289,7 @@ test("nothing is begun once the caller is gone, nor without the claim", async ()
     // Another run takes over: this one stood still for longer than its lease.
     const held = await rowsOfClaims();
     const { db } = await app.ctx(ann);
-    for (const item of held) await db.send(new PutCommand({ TableName: "keelson-once", Item: { ...item, owner: "another" } }));
+    for (const item of held) await db.send(new PutCommand({ TableName: onceTable(), Item: { ...item, owner: "another" } }));
     return charge()(ctx);
   };
   const answer = await send();
@@ -299,7 +300,7 @@ test("nothing is begun once the caller is gone, nor without the claim", async ()
 async function rowsOfClaims(): Promise<Record<string, unknown>[]> {
   const { db } = await app.ctx(ann);
   const { ScanCommand } = await import("@aws-sdk/lib-dynamodb");
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-once", ConsistentRead: true }));
+  const { Items = [] } = await db.send(new ScanCommand({ TableName: onceTable(), ConsistentRead: true }));
   return Items.filter(({ status }) => status === "INPROGRESS");
 }
 
@@ -307,7 +308,7 @@ test("a run that was overtaken while it called does not replace what the other h
   const send = client();
   work = charge(async (key) => {
     const { db } = await app.ctx(ann);
-    await db.send(new PutCommand({ TableName: "keelson-once", Item: { ...(await rowOf(key)), owner: "another" } }));
+    await db.send(new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(key)), owner: "another" } }));
     return { id: "late" };
   });
   expect(await send()).toMatchObject({ status: 409, body: { error: "request_in_progress" } });
@@ -315,7 +316,7 @@ test("a run that was overtaken while it called does not replace what the other h
   // The same of one that says that nothing was done: its own error counts.
   work = charge(async (key) => {
     const { db } = await app.ctx(ann);
-    await db.send(new PutCommand({ TableName: "keelson-once", Item: { ...(await rowOf(key)), owner: "another" } }));
+    await db.send(new PutCommand({ TableName: onceTable(), Item: { ...(await rowOf(key)), owner: "another" } }));
     throw new NotFoundError("card", "1");
   }, "retry");
   expect((await client()()).status).toBe(404);
