@@ -11,14 +11,14 @@ export default defineConfig({
   test: {
     include: [
       "test/localstack/*.contract.ts",
-      "test/once/{isolation,powertools-defects,processes.system,writes}.test.ts",
+      "test/once/{isolation,powertools-defects,processes.system,steps,writes}.test.ts",
       "test/integration/{chain,crash-hooks.system,crash-sample.system,indexes}.test.ts",
-      "test/events/processes.system.test.ts",
+      "test/events/{later,processes.system}.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
       "src/run/write-hooks.test.ts",
       "src/server/server-runs.test.ts",
-      "src/aws/{claim-store,tenant-rows}.test.ts",
+      "src/aws/{claim-store,step-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
     testTimeout: 120_000, // the first call of a service takes seconds

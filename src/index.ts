@@ -35,7 +35,7 @@ export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/ha
 export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks.ts";
 export type { ChannelOptions, EventOf, EventOptions, EventSchema, JobOptions } from "./declare/message-handlers.ts";
 export type { ServerOptions } from "./declare/options.ts";
-export type { DeliveryAccessor, EnqueueOptions, PipelineContext } from "./declare/pipeline-context.ts";
+export type { DeliveryAccessor, EnqueueOptions, PipelineContext, StepOptions, StepResult } from "./declare/pipeline-context.ts";
 export type { Projection, ProjectionOptions } from "./declare/projection.ts";
 export type { ProjectionContext, ProjectionRun } from "./declare/projection-declaration.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";
@@ -60,6 +60,7 @@ export {
   ValidationError,
 } from "./errors/errors.ts";
 export { PermanentError } from "./errors/permanent-error.ts";
+export { UnknownOutcomeError } from "./errors/unknown-outcome-error.ts";
 export type { Cause } from "./events/cause.ts";
 export type { SharedEvent } from "./events/envelope.ts";
 export type { EventRange, KeptEvent } from "./events/kept-event.ts";
@@ -74,6 +75,7 @@ export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
 export type { AuthenticatedUser, User } from "./identity/user.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
 export type { PowertoolsLogger } from "./log/powertools-logger.ts";
-export type { OnceBy } from "./once/once-by.ts";
+export type { OnceBy, RequiredKey } from "./once/once-by.ts";
+export type { IfUnknown } from "./once/step.ts";
 export type { Environment } from "./process/environment.ts";
 export { buildServer, type Server } from "./server/server.ts";

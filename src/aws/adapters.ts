@@ -74,7 +74,9 @@ export async function openAwsAdapters(
       const { dynamoProjections } = await import("./projection-store.ts");
       return dynamoProjections(database, runtime.tableName(keptEventsTable.name), runtime.clock);
     }),
+    dueJobs: lazy(async () => (await import("./due-store.ts")).dynamoDueJobs(database, runtime.tableName(outboxTable.name))),
     messaging,
+    steps: lazy(async () => (await import("./step-store.ts")).dynamoSteps(database, runtime.tableName(onceTable.name))),
     parameters,
     ...(light === undefined ? {} : { load: light.load }),
     close: async () => {

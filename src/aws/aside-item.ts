@@ -6,8 +6,8 @@ export const asidePartition = "aside";
 /** A row that was set aside, as it is stored. */
 export type AsideItem = Readonly<Record<string, unknown>>;
 
-/** `<time>#<event ID>#shard#<n>`: in the order of time, and says where it came from. */
-const asideSort = /^(.*)#(shard#\d+)$/s;
+/** `<time>#<event ID>#shard#<n>`, or `…#due#<n>` of a job: in the order of time, and says where it came from. */
+const asideSort = /^(.*)#((?:shard|due)#\d+)$/s;
 
 /** A row as it is stored once it was set aside: all that it has, and why and when it was. */
 export function asideItem(row: OutboxRow, reason: string, nowMs: number): AsideItem {

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { startEmbeddedStack } from "../embedded/index.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { itemBefore } from "./aside-item.ts";
+import { dynamoDueJobs } from "./due-store.ts";
 import { openDatabase } from "./dynamodb.ts";
 import { dynamoOutbox } from "./outbox-store.ts";
 import { ensureTables } from "./tables.ts";
@@ -65,6 +66,25 @@ test("What waits is read in its order, from before a time and behind a row, and 
     expect(await outbox.setAside(unreadable as OutboxRow, "never", 7)).toBe(true); // safe: it was looked at
     expect(await asideOf(odd.sk)).toEqual({ ...odd, pk: "aside", sk: `${odd.sk}#shard#1`, ...since });
     expect(await outbox.pending("shard#1", row(4).sort, 10)).toEqual([row(3)]);
+
+    // A job that is due later is its tenant's to take back, until it is being sent.
+    const [due, other] = [
+      { ...row(5), shard: "due#2", tenantId: "acme" },
+      { ...row(6), shard: "due#2", tenantId: undefined },
+    ];
+    await database.send(new TransactWriteCommand({ TransactItems: [due, other].map((job) => outbox.item(job) as never) }));
+    const jobs = dynamoDueJobs(database, "outbox");
+    expect(await jobs.takeBack(due, "evil")).toBe(false);
+    expect(await jobs.takeBack(due, undefined)).toBe(false);
+    expect(await jobs.takeBack(other, due.tenantId)).toBe(false);
+    expect(await jobs.takeBack(other, undefined)).toBe(true);
+    expect(await jobs.begin(other)).toBe(false);
+    expect([await jobs.begin(due), await jobs.begin(due)]).toEqual([true, true]);
+    expect(await jobs.takeBack(due, due.tenantId)).toBe(false);
+    await expect(dynamoDueJobs(database, "elsewhere").begin(due)).rejects.toThrow("not found");
+    expect(await outbox.setAside(due, "never", 7)).toBe(true);
+    const { shard: pk, sort: sk } = due;
+    expect(itemBefore({ pk: "aside", sk: `${sk}#${pk}`, ...since, envelope: due.text })).toEqual({ pk, sk, envelope: due.text });
     await expect(dynamoOutbox(database, "elsewhere").setAside(row(3), "never", 7)).rejects.toThrow("not found");
   } finally {
     database.destroy();

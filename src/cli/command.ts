@@ -4,7 +4,7 @@ import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
 const commands =
-  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson outbox, keelson tenant or keelson projection";
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson outbox, keelson steps, keelson tenant or keelson projection";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -27,6 +27,7 @@ Other commands, each with --help:
   keelson infra               writes the CloudFormation template of what a server needs
   keelson key-ring            creates, rotates and lists the keys of encrypted configuration
   keelson outbox              lists, puts back and removes events that the bus refused
+  keelson steps               lists steps, and says how those ended of which nobody knows
   keelson tenant              exports and erases the rows of a tenant
   keelson projection          rebuilds projections and tells how they are`;
 
@@ -53,6 +54,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "outbox") {
     const { runOutboxCommand } = await import("./outbox-command.ts");
     return runOutboxCommand(args.slice(1), context);
+  }
+  if (first === "steps") {
+    const { runStepsCommand } = await import("./steps-command.ts");
+    return runStepsCommand(args.slice(1), context);
   }
   if (first === "tenant") {
     const { runTenantCommand } = await import("./tenant-command.ts");

@@ -16,7 +16,7 @@ Actions, in the order of a rotation:
   activate --key <name>       encrypts with this key from now on
   rotate                      encrypts all stored secrets again with the active key
   remove --key <name>         removes a key that no stored secret needs; messages that it
-                              signed can still be verified for 14 days
+                              signed can still be verified for 379 days
   forget --key <name>         ends that too, for a leaked key
   list                        prints the names of the keys
 

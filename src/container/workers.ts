@@ -1,4 +1,4 @@
-import { usesMessages } from "../declare/registry.ts";
+import { usesMessages, usesOutbox } from "../declare/registry.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { pause } from "./pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
@@ -35,7 +35,7 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
       await sweep(graceMs, stopping.signal);
     }
   };
-  const hasOutbox = registry.events.size > 0;
+  const hasOutbox = usesOutbox(registry);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   const schedules = registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
   return {

@@ -6,7 +6,7 @@ import type { BodyKind } from "../http/message.ts";
 import { ownHeaders } from "../http/own-headers.ts";
 import { parseRoute, reservedPath } from "../http/route.ts";
 import { isAccessRule } from "../identity/access.ts";
-import { isOnceBy } from "../once/once-by.ts";
+import { isWriteOnce, onceForms } from "../once/once-by.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 
 /** Options as plain JavaScript may hand them over: nothing about them is known. */
@@ -94,8 +94,8 @@ export function handler(
 
 function repeatProblems(options: RawOptions, problem: (rule: string, message: string, fix: string) => void): void {
   const { once, replay, replayHeaders } = options;
-  if (once !== undefined && !isOnceBy(once)) {
-    problem("once", `\`once\` is ${JSON.stringify(once)}`, 'use "either", "idempotency-key" or false');
+  if (once !== undefined && !isWriteOnce(once)) {
+    problem("once", `\`once\` is ${JSON.stringify(once)}`, `use ${onceForms}`);
   }
   if (replay !== undefined && replay !== "encrypted") {
     problem("replay", `\`replay\` is ${JSON.stringify(replay)}`, 'use "encrypted", or leave it out');

@@ -3,7 +3,7 @@ import type { Queries, Writes } from "../context/names.ts";
 import type { BodyKind } from "../http/message.ts";
 import type { Reply } from "../http/reply.ts";
 import type { AccessRule, CallerOf } from "../identity/access.ts";
-import type { OnceBy } from "../once/once-by.ts";
+import type { OnceBy, RequiredKey } from "../once/once-by.ts";
 import type { Misfits, Unwritten } from "./misfits.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 
@@ -115,8 +115,11 @@ export type WriteOptions<
 
 /** How retries of a write are deduplicated (specification 6.6). */
 interface Repeats {
-  /** Which header of the client deduplicates. Default: the server's `once.key`. */
-  readonly once?: OnceBy;
+  /**
+   * Which header of the client deduplicates, or that the client has to send a key, and for how long a retry gets the first
+   * answer. Default: the server's `once.key`, for five minutes.
+   */
+  readonly once?: OnceBy | RequiredKey;
   /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
   readonly replay?: "encrypted";
   /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
@@ -135,7 +138,7 @@ export interface HandlerDeclaration {
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;
   /** How its repeats are known; `undefined` where the server says. */
-  readonly once?: OnceBy | undefined;
+  readonly once?: OnceBy | RequiredKey | undefined;
   readonly replay?: "encrypted" | undefined;
   /** In lower case. */
   readonly replayHeaders?: readonly string[];

@@ -5,6 +5,7 @@ import type { RequestView } from "../context/request-view.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import type { IfUnknown } from "../once/step.ts";
 
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
@@ -25,9 +26,33 @@ export interface DeliveryAccessor {
 
 /** Options of `ctx.enqueue`. */
 export interface EnqueueOptions {
+  /** Due in so many seconds, up to a year (31,536,000). Default: at once. */
+  readonly delaySeconds?: number;
+  /** Due at this time, up to a year ahead; one that has passed is now. */
+  readonly at?: Date;
   /** The tenant that the job, and what follows from it, belongs to. In runs of the system alone; default: nobody's. */
   readonly tenantId?: string;
 }
+
+/** Options of `ctx.step`. */
+export interface StepOptions {
+  /**
+   * What a run does where nobody knows how the step ended. `refuse`, the default: it throws an `UnknownOutcomeError`, until
+   * `keelson steps resolve` says how. `retry`: it calls again, with the same key; for what deduplicates by it.
+   */
+  readonly ifUnknown?: IfUnknown;
+}
+
+/** What a step gives: its result as JSON has it, a date as a text, without functions. */
+export type StepResult<Result> = Result extends string | number | boolean | null | undefined
+  ? Result
+  : Result extends { toJSON(): infer Text }
+    ? StepResult<Text>
+    : Result extends (...args: never) => unknown
+      ? undefined
+      : Result extends bigint | symbol
+        ? never
+        : { readonly [Name in keyof Result]: StepResult<Result[Name]> };
 
 /**
  * The `ctx` that every handler gets as its first argument (specification 2.6). `Caller` follows the access rule: behind
@@ -87,10 +112,30 @@ export interface PipelineContext<Caller extends User = User> {
    * Enqueues a job at once (specification 6.5). It runs at least once, even if the handler throws later. The queue drops
    * a job with the same name, tenant and payload as one of the last 5 minutes.
    *
-   * @throws TypeError if the payload does not match the job's `input`; Error for an undeclared job, and in a query;
-   * RangeError if it is larger than the queue takes; AccessDeniedError for a `tenantId` in a run that is not the system's.
+   * With `delaySeconds` or `at` it is due later, up to a year. Then it is stored with what is committed, as an event is:
+   * dropped if the handler throws or answers with 400 or above, and a job of its own, whatever equals it. It is sent when it is
+   * due, or within a minute after.
+   *
+   * @returns the job's ID; of one that is due later for {@link PipelineContext.unschedule}.
+   * @throws TypeError if the payload does not match the job's `input`, and for a time that is none; Error for an undeclared
+   * job, for one that is due later after `commit`, and in a query; RangeError if it is larger than the queue takes, or due in
+   * more than a year; AccessDeniedError for a `tenantId` in a run that is not the system's.
+   * @example
+   * const { jobId } = await ctx.enqueue("orders.invoice.remind", { id }, { delaySeconds: 3 * 86_400 });
    */
-  readonly enqueue: <Name extends keyof Jobs>(name: Name, payload: Jobs[Name], options?: EnqueueOptions) => Promise<void>;
+  readonly enqueue: <Name extends keyof Jobs>(
+    name: Name,
+    payload: Jobs[Name],
+    options?: EnqueueOptions,
+  ) => Promise<{ readonly jobId: string }>;
+  /**
+   * Takes a job back that is due later, at once: also if the handler throws later.
+   *
+   * @returns `true` if it will never run. `false` if it is being sent or was sent, was taken back, belongs to another tenant, or
+   * was not enqueued for later.
+   * @throws Error in a query.
+   */
+  readonly unschedule: (jobId: string) => Promise<boolean>;
   /**
    * Reads the kept events of the caller's tenant, the oldest first, in pages; it stops at `signal`. Events of a commit that
    * has not ended yet may come later with an earlier time.
@@ -101,6 +146,29 @@ export interface PipelineContext<Caller extends User = User> {
    * for await (const { keptAt, payload } of ctx.events("file.created", { since: yesterday })) count(payload);
    */
   readonly events: <Type extends keyof Events>(type: Type, range?: EventRange) => AsyncIterable<KeptEvent<Events[Type]>>;
+  /**
+   * Does what must not happen twice and is not in the transaction of `commit`, such as a charge at a payment provider, and keeps its
+   * result: every later run of the same write, event or job gets it without calling again. `call` gets a key that is the same in
+   * all of them, for a provider that deduplicates by one.
+   *
+   * If `call` throws a typed error, nothing was done, and the next run calls again. If it ends in any other way (another error,
+   * a timeout, a crash), nobody knows: `options.ifUnknown` says what a later run does.
+   *
+   * @param name - one of 1 to 64 letters, digits, `.`, `_`, `:` and `-`, of its own within the handler.
+   * @returns the result as JSON gives it, up to 1 MB.
+   * @throws UnknownOutcomeError (409) if it is not known how the step ended, with `ifUnknown: "refuse"`; what `call` throws;
+   * TypeError for a result that JSON cannot hold, or is too large: then the step is done, and every run gets this error; Error
+   * without a claim, for a name that the run has had, and in a query.
+   * @example
+   * const charge = await ctx.step("charge", { ifUnknown: "retry" }, (idempotencyKey) =>
+   *   stripe.charges.create({ amount, currency: "eur" }, { idempotencyKey }),
+   * );
+   */
+  readonly step: <Result>(
+    name: string,
+    options: StepOptions,
+    call: (key: string) => Result | Promise<Result>,
+  ) => Promise<StepResult<Result>>;
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
   /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */

@@ -186,9 +186,14 @@ export function usesMessages({ events, consumers, jobs, channels }: Registry): b
 }
 
 /** Every table of a server: keelson's own, then those of its features. */
-export function allTables({ tables, events }: Registry): [TableDeclaration, ...TableDeclaration[]] {
-  const kept = [...events.values()].some(({ keptDays }) => keptDays !== undefined) ? [keptEventsTable] : [];
-  return [configTable, onceTable, ...(events.size > 0 ? [outboxTable] : []), ...kept, ...tables.values()];
+export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
+  const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined) ? [keptEventsTable] : [];
+  return [configTable, onceTable, ...(usesOutbox(registry) ? [outboxTable] : []), ...kept, ...registry.tables.values()];
+}
+
+/** Whether a server has anything that waits in the outbox: events, and jobs that are due later. */
+export function usesOutbox({ events, jobs }: Registry): boolean {
+  return events.size + jobs.size > 0;
 }
 
 /** A problem of the server's own options. */

@@ -4,11 +4,13 @@
  */
 export const errorCodes = Object.freeze({
   malformed_request: 400,
+  idempotency_key_required: 400,
   unauthenticated: 401,
   access_denied: 403,
   not_found: 404,
   method_not_allowed: 405,
   request_in_progress: 409,
+  unknown_outcome: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,
   validation_error: 422,

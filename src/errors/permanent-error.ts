@@ -1,5 +1,5 @@
 /** Present on every permanent error, so that two copies of the package recognise each other's. */
-const brand: unique symbol = Symbol.for("keelson.permanent-error") as never;
+export const permanentBrand: unique symbol = Symbol.for("keelson.permanent-error") as never;
 
 /**
  * Throw it in a consumer, a job or a channel if a retry is pointless: the message goes to the dead-letter queue at once.
@@ -13,12 +13,14 @@ export class PermanentError extends Error {
     this.name = "PermanentError";
   }
 
-  get [brand](): true {
+  get [permanentBrand](): true {
     return true;
   }
 }
 
 /** Whether `error` is a permanent one, of this copy of the package or of another. */
 export function isPermanent(error: unknown): error is PermanentError {
-  return typeof error === "object" && error !== null && (error as { readonly [brand]?: unknown })[brand] === true;
+  return (
+    typeof error === "object" && error !== null && (error as { readonly [permanentBrand]?: unknown })[permanentBrand] === true
+  );
 }

@@ -60,6 +60,8 @@ export interface OutboxOptions {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Sends the jobs that are due; absent where there are none. */
+  readonly sweepDue?: ((signal: AbortSignal | undefined) => Promise<Swept>) | undefined;
 }
 
 /** Dispatches events after their commit, and sweeps what was left. */
@@ -76,7 +78,7 @@ export interface Outbox {
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
    * Dispatches the rows that are older than `graceMs`, of every shard that no other sweep has claimed, and sets aside those that the
-   * bus will never take.
+   * bus will never take. Then it sends the jobs that are due.
    *
    * @throws what the store throws.
    */
@@ -91,7 +93,7 @@ export interface SweepOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The result of a sweep, in events. */
+/** The result of a sweep, in events and jobs that were due. */
 export interface Swept {
   readonly dispatched: number;
   /** How many at least are still there, and will be tried again. */
@@ -101,7 +103,7 @@ export interface Swept {
 }
 
 /** So many sweeps can go on at the same time, and so many partitions take the writes. */
-const shards = 8;
+export const shards = 8;
 /** How many rows of a shard are read at once. */
 const pageSize = 100;
 
@@ -111,7 +113,7 @@ const noEvent: Refusal = { reason: "the row is no event: it has no envelope, typ
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 /** Creates an {@link Outbox}. */
-export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions): Outbox {
+export function createOutbox({ store, bus, claims, clock, log, sweepDue }: OutboxOptions): Outbox {
   /** For each row why the bus has not taken it; a bus that cannot be opened has taken none. */
   const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
     const readable = rows.filter(({ unreadable }) => unreadable === undefined);
@@ -155,34 +157,6 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
     return { dispatched: taken.length, left: left.length + stuck, setAside };
   };
 
-  const sweepShard = async (shard: string, { graceMs, signal }: SweepOptions): Promise<Swept> => {
-    const before = timeText(clock.now() - graceMs + 1);
-    // Most shards are empty: they cost one read, and no claim.
-    const first = await store.pending(shard, before, 1);
-    if (first.length === 0) return { dispatched: 0, left: 0, setAside: 0 };
-    const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
-    if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };
-    const { claim } = taken;
-    let total: Swept = { dispatched: 0, left: 0, setAside: 0 };
-    try {
-      let after: string | undefined;
-      for (;;) {
-        if (signal?.aborted || claim.isLost()) break;
-        const rows = await store.pending(shard, before, pageSize, after);
-        if (rows.length === 0) break;
-        const swept = await put(rows, true);
-        total = sum(total, swept);
-        // A bus that takes nothing is asked another time; rows that it does not take do not hold up those behind them.
-        if (swept.dispatched + swept.setAside === 0) break;
-        // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
-        after = rows.at(-1)?.sort;
-      }
-    } finally {
-      await claim.release();
-    }
-    return total;
-  };
-
   return {
     row: ({ eventId, type, tenantId }, text) => {
       const shard = `shard#${Number.parseInt(eventId.slice(0, 8), 16) % shards}`;
@@ -198,17 +172,61 @@ export function createOutbox({ store, bus, claims, clock, log }: OutboxOptions):
     },
     dispatchLeft: (rows) => put(rows, true),
     sweep: async (options) => {
-      let total: Swept = { dispatched: 0, left: 0, setAside: 0 };
-      for (let shard = 0; shard < shards && !options.signal?.aborted; shard += 1) {
-        total = sum(total, await sweepShard(`shard#${shard}`, options));
+      let total = nothing;
+      const { graceMs, signal } = options;
+      for (let shard = 0; shard < shards && !signal?.aborted; shard += 1) {
+        const before = timeText(clock.now() - graceMs + 1);
+        total = sum(total, await sweepShard({ store, claims }, `shard#${shard}`, before, signal, (rows) => put(rows, true)));
       }
+      if (sweepDue !== undefined && !signal?.aborted) total = sum(total, await sweepDue(signal));
       if (total.dispatched + total.left + total.setAside > 0) log.info("outbox.swept", { ...total });
       return total;
     },
   };
 }
 
-function sum(one: Swept, other: Swept): Swept {
+/**
+ * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed it.
+ *
+ * @throws what the store throws.
+ */
+export async function sweepShard(
+  { store, claims }: Pick<OutboxOptions, "store" | "claims">,
+  shard: string,
+  before: string,
+  signal: AbortSignal | undefined,
+  work: (rows: readonly OutboxRow[]) => Promise<Swept>,
+): Promise<Swept> {
+  // Most shards are empty: they cost one read, and no claim.
+  const first = await store.pending(shard, before, 1);
+  if (first.length === 0) return nothing;
+  const taken = await claims.take(sweepClaim(shard), { waitMs: 0, stop: [] });
+  if (taken.kind !== "taken") return { dispatched: 0, left: first.length, setAside: 0 };
+  const { claim } = taken;
+  let total = nothing;
+  try {
+    let after: string | undefined;
+    for (;;) {
+      if (signal?.aborted || claim.isLost()) break;
+      const rows = await store.pending(shard, before, pageSize, after);
+      if (rows.length === 0) break;
+      const swept = await work(rows);
+      total = sum(total, swept);
+      // What takes nothing is asked another time; rows that it does not take do not hold up those behind them.
+      if (swept.dispatched + swept.setAside === 0) break;
+      // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
+      after = rows.at(-1)?.sort;
+    }
+  } finally {
+    await claim.release();
+  }
+  return total;
+}
+
+const nothing: Swept = Object.freeze({ dispatched: 0, left: 0, setAside: 0 });
+
+/** Adds up what sweeps have done. */
+export function sum(one: Swept, other: Swept): Swept {
   return {
     dispatched: one.dispatched + other.dispatched,
     left: one.left + other.left,
@@ -217,7 +235,7 @@ function sum(one: Swept, other: Swept): Swept {
 }
 
 /** Milliseconds since the epoch, so that texts are in the order of numbers. */
-function timeText(ms: number): string {
+export function timeText(ms: number): string {
   return String(ms).padStart(15, "0");
 }
 

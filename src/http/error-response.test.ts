@@ -223,11 +223,11 @@ describe("the uniform response", () => {
     });
   });
 
-  test("as problem+json has the status's phrase for its title, or the code where there is none", () => {
+  test("as problem+json an application's own error has the status's phrase for its title, or the code where there is none", () => {
     const accept = "application/problem+json";
     const title = (error: unknown) => JSON.parse(String(errorResponse(error, { ...facts, accept }).response.body)).title;
 
-    expect(title(new Error("x"))).toBe("Internal Server Error");
+    expect(title(new PipelineError("busy", 503))).toBe("Service Unavailable");
     expect(title(new PipelineError("odd", 599))).toBe("pipeline_error");
   });
 
@@ -247,8 +247,26 @@ describe("the uniform response", () => {
       error: "not_found",
       message: "file 7 not found",
       requestId: "r1",
-      ...(isProblem ? { type: "about:blank", title: "Not Found", status: 404, detail: "file 7 not found" } : {}),
+      ...(isProblem
+        ? {
+            type: "https://unpkg.com/keelson/docs/errors.md#not_found",
+            title: "Not found",
+            status: 404,
+            detail: "file 7 not found",
+          }
+        : {}),
     });
+  });
+
+  test.each([
+    [new ConflictError("file_locked"), "Conflict"],
+    [new ConflictError("timeout"), "Conflict"], // of an application's own, though its name is one of keelson's
+    [new PipelineError("Rebuilding", 503), "Service Unavailable"],
+    [new PipelineError("?", 599, { code: "odd" }), "odd"],
+  ])("a problem that is not of keelson's own has no page", (error, title) => {
+    const { body } = errorResponse(error, { ...facts, accept: "application/problem+json" }).response;
+
+    expect(JSON.parse(String(body))).toMatchObject({ type: "about:blank", title, status: error.status });
   });
 });
 

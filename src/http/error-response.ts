@@ -1,3 +1,4 @@
+import { type ErrorCode, errorCodes } from "../errors/codes.ts";
 import { describeError, type ErrorDescription } from "../errors/describe.ts";
 import type { Environment } from "../process/environment.ts";
 import type { HttpResponse } from "./message.ts";
@@ -19,9 +20,7 @@ export function errorResponse(
 ): { response: HttpResponse; log: ErrorDescription["log"] } {
   const { status, headers: extra, body, log } = describeError(error, { requestId, environment });
   const isProblem = wantsProblem(accept);
-  const text = JSON.stringify(
-    isProblem ? { type: "about:blank", title: phraseOf(status, body.error), status, detail: body.message, ...body } : body,
-  );
+  const text = JSON.stringify(isProblem ? { ...problemOf(body.error, status), status, detail: body.message, ...body } : body);
   const headers = {
     ...Object.fromEntries(Object.entries(extra).filter(([name]) => !ownHeaders.includes(name))),
     "content-type": isProblem ? "application/problem+json" : "application/json; charset=utf-8",
@@ -42,6 +41,17 @@ function wantsProblem(accept = ""): boolean {
         type.trim() === "application/problem+json" && !parameters.some((parameter) => /^\s*q\s*=\s*0(\.0*)?\s*$/.test(parameter))
       );
     });
+}
+
+/** Where the package's guides can be read: each code of keelson's own has a section of this page. */
+const errorPage = "https://unpkg.com/keelson/docs/errors.md";
+
+/** Type and title of a problem: the page of an error of keelson's own, and `about:blank` for those of applications. */
+function problemOf(code: string, status: number): { readonly type: string; readonly title: string } {
+  const isOwn = Object.hasOwn(errorCodes, code) && errorCodes[code as ErrorCode] === status; // safe: it is one of them
+  if (!isOwn) return { type: "about:blank", title: phraseOf(status, code) };
+  const words = code.replaceAll("_", " ");
+  return { type: `${errorPage}#${code}`, title: words.slice(0, 1).toUpperCase() + words.slice(1) };
 }
 
 /**

@@ -27,7 +27,7 @@ const lasting = [3, 5] as const;
 
 /** The alarms of a server, the metrics that AWS has not, and the topic that whoever is told subscribes to. */
 export function alarmParts(functions: readonly NeededFunction[], needs: Needs, place: DataPlace): TemplatePart[] {
-  const outbox = functions.filter(({ duties }) => duties.has("sweep-outbox"));
+  const outbox = functions.filter(({ duties }) => duties.has("sweep-outbox") || duties.has("send-due"));
   return [
     topicPart,
     ...queuesOf(needs).map((queue) =>
@@ -97,7 +97,7 @@ function leftParts({ name }: NeededFunction): TemplatePart[] {
     metricPart("OutboxLeftMetric", name, '{ $.msg = "outbox.swept" && $.left > 0 }', metric, "$.left"),
     alarmPart({
       name: metric,
-      says: "The outbox holds events that a sweep could not dispatch: event.dispatch_failed says why",
+      says: "The outbox holds what a sweep could not send: event.dispatch_failed or job.dispatch_failed says why",
       metric: [ownNamespace, metric],
       statistic: "Maximum",
       minutes: lasting,

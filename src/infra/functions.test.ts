@@ -47,7 +47,12 @@ describe("the functions of a server", () => {
   test("are those that its declarations need, and no more", () => {
     expect(names([forks])).toEqual(["http"]);
     const jobs = defineFeature("jobs", (r) => void r.job("fork.wash", { input: z.object({}), handler: async () => 1 }));
-    expect(names([jobs])).toEqual(["http", "queue"]);
+    expect(names([jobs])).toEqual(["http", "queue", "sweep"]);
+    expect(functions([jobs, forks, drawers, writer]).map(({ duties }) => duties)).toEqual([
+      ["claim", "later", "enqueue"],
+      ["claim", "later", "enqueue", "consume"],
+      ["claim", "send-due"],
+    ]);
     const events = defineFeature("events", (r) => r.event("fork.lost", z.object({})));
     expect(names([events])).toEqual(["http", "queue", "stream", "sweep"]);
     const schedules = defineFeature("nights", (r) => r.schedule("fork.count", { cron: "0 3 * * *", handler: async () => 1 }));

@@ -19,7 +19,9 @@ export type Duty =
   | "enqueue"
   | "consume"
   | "read-stream"
-  | "sweep-outbox";
+  | "sweep-outbox"
+  | "later"
+  | "send-due";
 
 /** How a table is reached: by queries, by what may check conditions of a commit as well, or by what writes. */
 export type Reach = "query" | "check" | "write";
@@ -70,7 +72,7 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     ...(shape === "each" ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one)) : []),
     httpFunction(registry, needs, shape),
     ...queueFunctions(registry, needs),
-    ...outboxFunctions(needs),
+    ...outboxFunctions(registry, needs),
     ...scheduleFunctions(registry, needs),
   ];
 }
@@ -85,7 +87,7 @@ function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { 
     calledBy: "requests",
     timeoutSeconds: requestTimeoutSeconds,
     routes: methods.map((method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`),
-    duties: new Set([...configDuties(registry), ...(isQuery ? readingDuties(needs) : effectDuties(needs))]),
+    duties: new Set([...configDuties(registry), ...(isQuery ? readingDuties(needs) : effectDuties(registry, needs))]),
     tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
@@ -104,7 +106,7 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
       ...configDuties(registry),
       ...operates,
       ...(handlers.length > 0 ? readingDuties(needs) : []),
-      ...(writes ? effectDuties(needs) : []),
+      ...(writes ? effectDuties(registry, needs) : []),
     ]),
     tables: reachedTables(
       registry,
@@ -130,7 +132,7 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
       calledBy: "queues",
       timeoutSeconds: queueTimeoutSeconds,
       routes: [],
-      duties: new Set([...configDuties(registry), ...effectDuties(needs), "consume"]),
+      duties: new Set([...configDuties(registry), ...effectDuties(registry, needs), "consume"]),
       tables: reachedTables(
         registry,
         [...consumers.values(), ...jobs.values(), ...channels].map(({ feature }) => ({ feature, isQuery: false })),
@@ -139,21 +141,28 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
   ];
 }
 
-/** The functions that dispatch what others have left in the outbox: at once, and what is older. They run no handler. */
-function outboxFunctions({ bus }: Needs): NeededFunction[] {
-  if (bus === undefined) return [];
+/**
+ * The functions that dispatch what others have left in the outbox: at once, and what is older; the second also sends the jobs that are
+ * due. They run no handler.
+ */
+function outboxFunctions({ jobs }: Registry, { bus }: Needs): NeededFunction[] {
   const common = { routes: [], tables: [] };
-  const duties: Duty[] = ["claim", "sweep-outbox"]; // one at a time dispatches a shard
-  return [
-    {
-      ...common,
-      name: "stream",
-      calledBy: "stream",
-      timeoutSeconds: streamTimeoutSeconds,
-      duties: new Set<Duty>([...duties, "read-stream"]),
-    },
-    { ...common, name: "sweep", calledBy: "minute", timeoutSeconds: sweepTimeoutSeconds, duties: new Set(duties) },
-  ];
+  const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])]; // one at a time dispatches a shard
+  const stream: NeededFunction = {
+    ...common,
+    name: "stream",
+    calledBy: "stream",
+    timeoutSeconds: streamTimeoutSeconds,
+    duties: new Set<Duty>([...duties, "read-stream"]),
+  };
+  const sweep: NeededFunction = {
+    ...common,
+    name: "sweep",
+    calledBy: "minute",
+    timeoutSeconds: sweepTimeoutSeconds,
+    duties: new Set<Duty>([...duties, ...(jobs.size === 0 ? [] : ["send-due" as const])]),
+  };
+  return [...(bus === undefined ? [] : [stream]), ...(bus === undefined && jobs.size === 0 ? [] : [sweep])];
 }
 
 /** The function of schedules, which looks every minute for what is due. */
@@ -166,7 +175,7 @@ function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
       calledBy: "minute",
       timeoutSeconds: scheduleTimeoutSeconds,
       routes: [],
-      duties: new Set([...configDuties(registry), ...effectDuties(needs)]),
+      duties: new Set([...configDuties(registry), ...effectDuties(registry, needs)]),
       tables: reachedTables(
         registry,
         schedules.map(({ feature }) => ({ feature, isQuery: false })),
@@ -186,13 +195,13 @@ function readingDuties(needs: Needs): Duty[] {
 }
 
 /** What a run does that may have effects. */
-function effectDuties(needs: Needs): Duty[] {
-  const { bus, jobs } = needs;
+function effectDuties({ jobs }: Registry, needs: Needs): Duty[] {
   return [
     "claim",
-    ...(bus === undefined ? [] : ["publish" as const]),
+    ...(needs.bus === undefined ? [] : ["publish" as const]),
+    ...(jobs.size === 0 ? [] : ["later" as const]),
     ...(keepsEvents(needs) ? ["keep-events" as const, "read-events" as const] : []),
-    ...(jobs === undefined ? [] : ["enqueue" as const]),
+    ...(needs.jobs === undefined ? [] : ["enqueue" as const]),
   ];
 }
 

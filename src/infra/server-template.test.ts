@@ -69,6 +69,7 @@ describe("the template of a server's data", () => {
     expect(resourcesOf(jobs)).toEqual([
       "ConfigTable",
       "OnceTable",
+      "OutboxTable",
       "JobQueue",
       "JobDeadQueue",
       "JobQueuePolicy",

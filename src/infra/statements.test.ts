@@ -63,6 +63,18 @@ describe("a role", () => {
     });
   });
 
+  test("sends the jobs that are due, where there are jobs", () => {
+    const jobs = defineFeature("jobs", (r) => void r.job("spade.clean", { input: z.object({}), handler: async () => 1 }));
+    const template = templateOf([jobs], {}, {});
+    const [claim, sweep, mark, enqueue] = statementsOf(template, "SweepRole");
+    expect(claim?.Sid).toBe("Claim");
+    expect(sweep).toMatchObject({ Sid: "SweepOutbox", Resource: [arn("OutboxTable")] });
+    expect(mark).toMatchObject({ Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: [arn("OutboxTable")] });
+    expect(enqueue).toMatchObject({ Sid: "Enqueue", Action: ["sqs:SendMessage"], Resource: [arn("JobQueue")] });
+    expect(sids(template, "SweepRole")).not.toContain("PutEvents");
+    expect(statement(template, "QueueRole", "Publish")).toMatchObject({ Resource: [arn("OutboxTable")] });
+  });
+
   test("reads the tables of queries, and writes those of others", () => {
     expect(statement(each, "SpadesSpadeListRole", "ReadTables")).toEqual({
       Sid: "ReadTables",

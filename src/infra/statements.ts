@@ -56,12 +56,15 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     case "operate-config":
       return [{ Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config }];
     // Taken and completed (PutItem), looked at for a duplicate (GetItem), renewed for what takes long (UpdateItem), released
-    // for what failed (DeleteItem).
+    // for what failed (DeleteItem); a step is begun by who holds it (ConditionCheckItem).
     case "claim":
       return [
         {
           Sid: "Claim",
-          Action: ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
+          Action: [
+            ...["dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
+            "dynamodb:UpdateItem",
+          ],
           Resource: [place.tableArn(onceTable)],
         },
       ];
@@ -74,6 +77,16 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     // `ctx.events`, and the version of a projection.
     case "read-events":
       return [{ Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept }];
+    // A job that is due later is written with the effects, and taken back by `ctx.unschedule`.
+    case "later":
+      return [{ Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox }];
+    // Jobs that are due are read, marked (UpdateItem), sent and removed, or set aside (PutItem) where a row is none.
+    case "send-due":
+      return [
+        { Sid: "SweepOutbox", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"], Resource: outbox },
+        { Sid: "MarkDue", Action: ["dynamodb:UpdateItem"], Resource: outbox },
+        ...dutyStatements("enqueue", needs, place),
+      ];
     // What is left is read, and removed once it is dispatched, or set aside (PutItem) where the bus refuses it for good.
     case "sweep-outbox":
       return [

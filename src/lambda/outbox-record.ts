@@ -16,6 +16,7 @@ export type OutboxRecord =
   | { readonly skipped: string; readonly isForeign: boolean };
 
 const shardKey = /^shard#\d{1,4}$/;
+const dueKey = /^due#\d{1,4}$/;
 const sortKey = /^\d{15}#[\w-]{1,128}$/;
 
 /** Reads a record of a stream, of which only the keys are looked at. Never throws: anybody may have sent it who can invoke the function. */
@@ -24,10 +25,12 @@ export function readOutboxRecord(record: DynamoDBRecord | undefined, tableName: 
   const { eventSource, eventSourceARN, eventName, dynamodb } = record ?? {};
   if (eventSource !== "aws:dynamodb") return foreign("it is not of a DynamoDB stream");
   if (tableOf(eventSourceARN) !== shortName(tableName)) return foreign("it is of another table");
+  const { pk, sk } = dynamodb?.Keys ?? {};
+  // The sweep sends it when it is due.
+  if (isText(pk?.S, dueKey)) return { skipped: "it is of a job that is due later", isForeign: false };
   // Each row is removed once it is dispatched: that is no news.
   if (eventName === "REMOVE") return { skipped: "its row was removed", isForeign: false };
   if (eventName !== "INSERT") return foreign("its row was not inserted");
-  const { pk, sk } = dynamodb?.Keys ?? {};
   const [shard, sort, sequenceNumber] = [pk?.S, sk?.S, dynamodb?.SequenceNumber];
   if (shard === asidePartition) return { skipped: "its row was set aside", isForeign: false };
   if (!isText(shard, shardKey) || !isText(sort, sortKey)) return foreign("its keys are not an outbox row's");

@@ -425,6 +425,17 @@ describe("a record that is none of the outbox", () => {
     expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons: { "its row was removed": 1 } }]);
   });
 
+  test("a job that is due later is the sweep's, whatever becomes of its row", async () => {
+    const records = (["INSERT", "MODIFY", "REMOVE"] as const).map((eventName) => ({
+      ...recordOf({ pk: "due#3", sk: "001763812800000#0193c1f4-8f5e-8000-8000-2b7f6c1f5e0a" }),
+      eventName,
+    }));
+    lines = [];
+    expect(await lambdaStream(build())({ Records: records }, lasting(30_000))).toEqual(failures());
+    const reasons = { "it is of a job that is due later": 3 };
+    expect(lines).toMatchObject([{ level: "debug", msg: "outbox.records_skipped", reasons }]);
+  });
+
   test("an event of another kind is an error that Lambda sees", async () => {
     for (const event of [undefined, {}, { Records: "many" }]) {
       await expect(lambdaStream(build())(event as never, {})).rejects.toThrow("check the function's trigger");

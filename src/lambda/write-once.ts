@@ -1,11 +1,14 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
-import { isOnceBy, type OnceBy } from "../once/once-by.ts";
+import { isWriteOnce, type OnceBy, onceForms, type RequiredKey } from "../once/once-by.ts";
 import type { Middleware } from "./middleware.ts";
 
 /** Options of {@link writeOnce}. */
 export interface WriteOnceOptions {
-  /** Which header of the client deduplicates. Default: the server's `once.key`. */
-  readonly once?: OnceBy;
+  /**
+   * Which header of the client deduplicates, or that the client has to send a key, and for how long a retry gets the first
+   * answer. Default: the server's `once.key`, for five minutes.
+   */
+  readonly once?: OnceBy | RequiredKey;
   /** `encrypted` encrypts the stored answer with the key ring. Default: stored as plain data. */
   readonly replay?: "encrypted";
   /** More headers that a retry gets, beside `content-type`, `location`, `etag`, `link` and `cache-control`. */
@@ -26,7 +29,7 @@ const described = Symbol.for("keelson.writeOnce");
  * middy({ executionMode: requestScope(server, { handler: "legacy.order.create" }) }).use(writeOnce()).handler(existing);
  */
 export function writeOnce({ once, replay, replayHeaders = [] }: WriteOnceOptions = {}): Middleware {
-  if (once !== undefined && !isOnceBy(once)) throw new TypeError('writeOnce: `once` is "either", "idempotency-key" or false');
+  if (once !== undefined && !isWriteOnce(once)) throw new TypeError(`writeOnce: \`once\` is ${onceForms}`);
   const names = replayHeaders.map((name) => name.toLowerCase());
   const before = () => {
     // With requestScope this never runs: it takes the description, and leaves the middleware out.

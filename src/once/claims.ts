@@ -46,6 +46,8 @@ export interface TakeOptions {
   readonly waitMs: number;
   /** End the waiting: the process drains, or the callers have gone. */
   readonly stop: readonly AbortSignal[];
+  /** How long it is retained once it is completed, in milliseconds. Default: that of {@link ClaimsOptions}. */
+  readonly retentionMs?: number | undefined;
   /** Who takes it. Default: a new owner. */
   readonly owner?: string;
   /** The durable execution it is taken for, hashed. */
@@ -73,6 +75,8 @@ export interface Claim {
   readonly key: ClaimKey;
   readonly owner: string;
   readonly fingerprint: string | undefined;
+  /** How long it is retained once it is completed, in milliseconds. */
+  retentionMs(): number;
   /** Whether another owner was seen in its place. */
   isLost(): boolean;
   /** Another owner was seen in its place. */
@@ -171,18 +175,25 @@ class HeldClaim implements Claim {
   readonly #parts: HoldingParts;
   readonly #deadlineMs: number | undefined;
   readonly #execution: string | undefined;
+  readonly #retentionMs: number | undefined;
   readonly #stopRenewing: (() => void) | undefined;
   #isLost = false;
   #isPaused = false;
 
-  constructor(parts: HoldingParts, key: ClaimKey, owner: string, { fingerprint, deadlineMs, execution, heldMs }: TakeOptions) {
+  constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: TakeOptions) {
+    const { fingerprint, deadlineMs, execution, heldMs, retentionMs } = options;
     this.key = key;
     this.owner = owner;
     this.fingerprint = fingerprint;
     this.#parts = parts;
     this.#deadlineMs = deadlineMs;
     this.#execution = execution;
+    this.#retentionMs = retentionMs;
     this.#stopRenewing = heldMs === undefined ? parts.schedule.repeat(renewMs, () => this.#renew()) : undefined;
+  }
+
+  retentionMs(): number {
+    return this.#retentionMs ?? this.#parts.retentionMs();
   }
 
   isLost(): boolean {
@@ -225,9 +236,9 @@ class HeldClaim implements Claim {
   }
 
   #complete(result: StoredResult | undefined): Promise<boolean> {
-    const { store, clock, retentionMs } = this.#parts;
+    const { store, clock } = this.#parts;
     const [fingerprint, execution] = [this.fingerprint, this.#execution];
-    const completed = { result, fingerprint, execution, retentionMs: retentionMs() };
+    const completed = { result, fingerprint, execution, retentionMs: this.retentionMs() };
     return store.complete(this.key, completedClaim(this.owner, clock.now(), completed));
   }
 

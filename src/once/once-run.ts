@@ -1,6 +1,7 @@
 import type { Logger } from "../log/logger.ts";
 import type { AnswerCipher, WriteAnswer } from "./answer.ts";
 import type { ClaimKey } from "./claim.ts";
+import type { Claim } from "./claims.ts";
 import type { RunCommit } from "./run-commit.ts";
 import type { RunKind } from "./settlement.ts";
 
@@ -12,6 +13,8 @@ export interface OnceClaim {
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
   readonly comparesFingerprint?: boolean;
+  /** For how long its answer is retained, in milliseconds. Default: five minutes. */
+  readonly retentionMs?: number | undefined;
   /** Headers that a write's repeat gets too, besides the usual ones. */
   readonly replayedHeaders: readonly string[];
   /** Seals the stored answer of a write. */
@@ -29,12 +32,20 @@ export interface RunLog {
   readonly logPrefix: "once" | "event" | "job" | "schedule";
 }
 
+/** The claim of a run, and what it was taken for. */
+export interface HeldRun {
+  readonly claim: Claim;
+  readonly wanted: OnceClaim;
+}
+
 /** What the work of a run is given. */
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
   /** Whether it was. */
   hasCommitted(): boolean;
+  /** The claim that it holds, and what was claimed; absent where nothing claims it. */
+  held(): HeldRun | undefined;
   /** Derives the IDs of the run's effects: a repeated run gets the same. */
   seed(): string;
 }

@@ -26,6 +26,7 @@ function committing(said: readonly Said[], { isClaimed = true, hasLanded = false
     key,
     owner: "ann",
     fingerprint: undefined,
+    retentionMs: () => 300_000,
     lose: () => {
       isLost = true;
     },

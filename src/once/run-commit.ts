@@ -92,7 +92,7 @@ export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, 
     stored: Committed["stored"],
     nowMs: number,
   ): Promise<void> => {
-    const expiresAt = expiry(nowMs);
+    const expiresAt = expiry(nowMs, claim?.retentionMs());
     const completed = claim === undefined ? undefined : await completion(claim, stored, nowMs);
     const isEmpty = items.length === 0 && completed === undefined;
     await (isEmpty ? undefined : send({ items, completed, tenantId, token: crypto.randomUUID() }));
@@ -102,10 +102,12 @@ export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, 
   const send = (transaction: ClaimCommit) =>
     claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
 
-  const completion = async ({ key, owner, fingerprint }: Claim, answer: Committed["stored"], nowMs: number) => {
-    const expiresAt = expiry(nowMs);
+  const completion = async (held: Claim, answer: Committed["stored"], nowMs: number) => {
+    const { key, owner, fingerprint } = held;
+    const retentionMs = held.retentionMs();
+    const expiresAt = expiry(nowMs, retentionMs);
     const result = answer === undefined ? undefined : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
-    return { key, claim: completedClaim(owner, nowMs, { fingerprint, result }) };
+    return { key, claim: completedClaim(owner, nowMs, { fingerprint, result, retentionMs }) };
   };
 
   /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */

@@ -5,7 +5,7 @@ import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from
 import { type CompletedClaim, expiry, keyText } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
-import type { OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
+import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
 import { createRunCommit, type RunCommit } from "./run-commit.ts";
 import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
@@ -49,11 +49,11 @@ export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promi
 async function take<Result>(
   parts: OnceParts,
   { signal, log, logPrefix }: Run<Result>,
-  { kind, key, fingerprint, comparesFingerprint = false, deadlineMs }: OnceClaim,
+  { kind, key, fingerprint, comparesFingerprint = false, deadlineMs, retentionMs }: OnceClaim,
 ): Promise<Exclude<Taken, { kind: "other" }>> {
   const waitMs = kind === "write" ? parts.waitMs : 0;
   const stop = signal === undefined ? [parts.draining] : [signal, parts.draining];
-  const taken = await parts.claims.take(key, { fingerprint, comparesFingerprint, deadlineMs, waitMs, stop });
+  const taken = await parts.claims.take(key, { fingerprint, comparesFingerprint, deadlineMs, retentionMs, waitMs, stop });
   if (taken.kind === "other") throw keyReused();
   if (kind === "write" && taken.kind !== "done") {
     if (taken.kind === "taken") log.debug(`${logPrefix}.taken`, { waited: taken.hasWaited });
@@ -119,6 +119,11 @@ class RunInProgress<Result> implements RunParts {
 
   hasCommitted(): boolean {
     return this.#commit?.committed() !== undefined;
+  }
+
+  held(): HeldRun | undefined {
+    const { claim: wanted } = this.#run;
+    return this.#claim === undefined || wanted === undefined ? undefined : { claim: this.#claim, wanted };
   }
 
   seed(): string {
@@ -220,7 +225,7 @@ class RunInProgress<Result> implements RunParts {
     const answer = this.#stored;
     try {
       if (answer === undefined) return { claim: (await claim.complete(undefined)) ? "completed" : "fenced" };
-      const expiresAt = expiry(clock.now());
+      const expiresAt = expiry(clock.now(), claim.retentionMs());
       const { key, owner } = claim;
       const result = await storeAnswer(store, { answer, key, owner, expiresAt, cipher: wanted.cipher });
       if (!(await claim.complete(result))) return { claim: "fenced" };

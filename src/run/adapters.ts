@@ -5,11 +5,13 @@ import type { ConfigStore } from "../config/operate/config-store.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { ConfigRowReader, RowOwner } from "../config/read/rows.ts";
 import type { Database } from "../context/database.ts";
+import type { DueStore } from "../events/due-jobs.ts";
 import type { KeptEventStore } from "../events/kept-events.ts";
 import type { MessageQueue } from "../events/message-queue.ts";
 import type { EventBus, OutboxStore } from "../events/outbox.ts";
 import type { ProjectionStore } from "../events/projection-store.ts";
 import type { ClaimStore } from "../once/claim-store.ts";
+import type { StepStore } from "../once/step-store.ts";
 import type { Lazy } from "../process/lazy.ts";
 import type { Wall, WallCaller } from "../wall/wall.ts";
 import type { ScheduleStore } from "./schedule-store.ts";
@@ -39,8 +41,12 @@ export interface Adapters {
   readonly keptEvents: Lazy<KeptEventStore>;
   /** What is known of projections; loaded with the first. */
   readonly projections: Lazy<ProjectionStore>;
+  /** Takes jobs that are due later out of it; loaded with the first. */
+  readonly dueJobs: Lazy<DueStore>;
   /** The bus and the queues. */
   readonly messaging: Lazy<Messaging>;
+  /** Where steps of runs are noted; loaded with the first. */
+  readonly steps: Lazy<StepStore>;
   /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */
   load?(): Promise<unknown>;
   close(): Promise<void>;

@@ -6,8 +6,10 @@ import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } 
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
-import type { EnqueueOptions, PipelineContext } from "../declare/pipeline-context.ts";
+
+import type { EnqueueOptions, PipelineContext, StepOptions } from "../declare/pipeline-context.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
+
 import { validateInput } from "../http/input.ts";
 import { bodyOf } from "../http/response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
@@ -27,7 +29,7 @@ export interface ContextParts {
   /** Commits the run; absent in a query. */
   readonly commit?: CommitResult | undefined;
   /** Gives what follows from the run; absent in a query. */
-  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "deliver">) | undefined;
+  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "unschedule" | "deliver" | "step">) | undefined;
   /** Whether nobody's request is behind the run; default: it is a message's. */
   readonly isSystem?: boolean;
 }
@@ -157,7 +159,8 @@ class Session implements OperatorSession, DatabaseRequest {
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue`, `delivery`, `events` and `acrossTenants` alone: most requests never look at them.
+ * out `request`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events` and `acrossTenants` alone: most requests never
+ * look at them.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -173,6 +176,8 @@ class Context implements PipelineContext {
   declare readonly request?: RequestView;
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
+  declare readonly unschedule: PipelineContext["unschedule"];
+  declare readonly step: PipelineContext["step"];
   declare readonly delivery: PipelineContext["delivery"];
   declare readonly events: PipelineContext["events"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
@@ -194,6 +199,12 @@ class Context implements PipelineContext {
       "enqueue",
       (session) => async (name: string, payload: unknown, options?: EnqueueOptions) =>
         effectsOf(session, "enqueue").enqueue(name, payload, options),
+    );
+    member("unschedule", (session) => async (jobId: string) => effectsOf(session, "unschedule").unschedule(jobId));
+    member(
+      "step",
+      (session) => async (name: string, options: StepOptions | undefined, call: (key: string) => unknown) =>
+        effectsOf(session, "step").step(name, options, call),
     );
     member("delivery", (session) => {
       const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);

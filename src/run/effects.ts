@@ -1,5 +1,5 @@
 import type { JobDeclaration } from "../declare/message-handlers.ts";
-import type { DeliveryAccessor, EnqueueOptions } from "../declare/pipeline-context.ts";
+import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
 import { AccessDeniedError } from "../errors/errors.ts";
 import { quoted } from "../errors/quoted.ts";
@@ -17,6 +17,7 @@ import type { TransactionItem } from "../once/claim-store.ts";
 import { derivedId } from "../once/derived-id.ts";
 import type { RunParts } from "../once/once-run.ts";
 import { createRunCommit } from "../once/run-commit.ts";
+import type { Steps } from "../once/steps.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
@@ -24,8 +25,10 @@ import type { RequestScope } from "./scope.ts";
 /** What follows from a run: the events that it publishes, the jobs that it enqueues, the messages that it delivers. */
 export interface Effects {
   publish(type: string, payload: unknown): Promise<void>;
-  enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<void>;
+  enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }>;
+  unschedule(jobId: string): Promise<boolean>;
   deliver: DeliveryAccessor["send"];
+  step(name: string, options: StepOptions | undefined, call: (key: string) => unknown): Promise<unknown>;
   /** Commits items together with the events so far, and dispatches these. */
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
   /**
@@ -52,8 +55,11 @@ class RunEffects implements Effects {
   readonly #held: OutboxRow[] = [];
   /** What keeps events, beside their rows in the outbox. */
   readonly #kept: TransactionItem[] = [];
+  /** Jobs that are due later. */
+  readonly #waiting: OutboxRow[] = [];
   readonly #ordinals = new Map<string, number>();
   #hasSettled = false;
+  #steps: Promise<Steps> | undefined;
 
   constructor(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause) {
     this.#scope = scope;
@@ -75,23 +81,46 @@ class RunEffects implements Effects {
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
     const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
     const kept = keptDays === undefined ? [] : [await this.#keep(event, keptDays)];
-    if (this.#hasSettled || this.#run.hasCommitted())
-      throw new Error("ctx.publish: the run has committed; publish before ctx.commit, and in a hook before `after`");
+    this.#assertOpen("ctx.publish", "publish");
     this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
     this.#kept.push(...kept);
   }
 
-  async enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<void> {
+  async enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }> {
     const declaration = this.#scope.runtime.server.registry.jobs.get(name);
     if (declaration === undefined) {
       throw new Error(`ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`);
     }
     const cause = this.#causeFor(options?.tenantId);
-    const jobId = this.#derive("job", name);
     const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
+    if (options !== undefined) {
+      const { dueId, dueMsOf, dueRow } = await import("../events/later.ts");
+      const dueMs = dueMsOf(options, this.#scope.runtime.clock.now());
+      if (dueMs !== undefined) {
+        const jobId = dueId(dueMs, ...this.#partsOf("later", name));
+        await checkPayload(declaration.input, payload, refuse);
+        const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
+        // One of its own: what enqueues itself again and again would otherwise be dropped as its own repeat.
+        const { text, ...queued } = await this.#queued({ ...declaration, dedupKey: () => jobId }, job);
+        this.#assertOpen("ctx.enqueue", "enqueue what is due later");
+        this.#waiting.push(dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }));
+        return { jobId };
+      }
+    }
+    const jobId = this.#derive("job", name);
     await checkPayload(declaration.input, payload, refuse);
     await this.#send(declaration, { jobId, name, payload: jobPayload(name, payload), ...cause });
     this.#scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
+    return { jobId };
+  }
+
+  async unschedule(jobId: string): Promise<boolean> {
+    const { duePlace } = await import("../events/later.ts");
+    const place = duePlace(jobId);
+    if (place === undefined) return false;
+    const isTakenBack = await (await this.#adapters.dueJobs.open()).takeBack(place, this.#cause.tenantId);
+    if (isTakenBack) this.#scope.log.info("job.unscheduled", { unscheduledId: jobId });
+    return isTakenBack;
   }
 
   async deliver(
@@ -123,15 +152,23 @@ class RunEffects implements Effects {
     this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
   }
 
+  async step(name: string, options: StepOptions | undefined, call: (key: string) => unknown): Promise<unknown> {
+    const held = this.#run.held();
+    if (held === undefined) throw new Error(noClaim);
+    // Loaded with the first step: no other run needs it.
+    this.#steps ??= import("./open-steps.ts").then(({ openSteps }) => openSteps(this.#scope, this.#adapters, this.#runs, held));
+    return (await this.#steps).step(name, options, call);
+  }
+
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
     return this.#commit(this.#run.commit, items, answer);
   }
 
   async settle(answer: () => WriteAnswer, joining?: () => Promise<readonly TransactionItem[]>): Promise<void> {
-    if (!this.#run.hasCommitted() && (this.#held.length > 0 || joining !== undefined)) {
+    if (!this.#run.hasCommitted() && (this.#held.length + this.#waiting.length > 0 || joining !== undefined)) {
       const given = answer();
       const items = saysNotDone(given) ? undefined : ((await joining?.()) ?? []);
-      if (items !== undefined && this.#held.length + items.length > 0) {
+      if (items !== undefined && this.#held.length + this.#waiting.length + items.length > 0) {
         // One with cookies is never stored, so the claim is released: its events go by themselves.
         await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, items, given);
       }
@@ -141,7 +178,12 @@ class RunEffects implements Effects {
 
   async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
     const rows = this.#held;
-    await commit(items, answer, [...rows.map((row) => this.#adapters.outbox.item(row)), ...this.#kept]);
+    const stored = [...rows, ...this.#waiting].map((row) => this.#adapters.outbox.item(row));
+    await commit(items, answer, [...stored, ...this.#kept]);
+    for (const { type, eventId, sort } of this.#waiting) {
+      const dueAt = new Date(Number(sort.slice(0, sort.indexOf("#")))).toISOString();
+      this.#scope.log.info("job.scheduled", { job: type, scheduledId: eventId, dueAt });
+    }
     await this.#dispatch(rows);
   }
 
@@ -177,7 +219,14 @@ class RunEffects implements Effects {
     await Promise.race([dispatched, timeout]).finally(() => clearTimeout(timer));
   }
 
-  async #send({ dedupKey, dedupScope, order }: QueuedJob, job: JobMessage): Promise<void> {
+  async #send(declaration: QueuedJob, job: JobMessage): Promise<void> {
+    const { text, ...queued } = await this.#queued(declaration, job);
+    const { jobs } = await this.#adapters.messaging.open();
+    await jobs.send(text, queued);
+  }
+
+  /** A job as it goes into the queue. */
+  async #queued({ dedupKey, dedupScope, order }: QueuedJob, job: JobMessage) {
     if (!usesMessages(this.#scope.runtime.server.registry)) throw new Error(noQueue);
     const { name, tenantId, userId, payload } = job;
     const identity = { name, tenantId, userId: dedupScope === "user" ? userId : undefined };
@@ -185,8 +234,13 @@ class RunEffects implements Effects {
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
     const text = jobText(job, await (await this.#scope.runtime.messages.open()).signJob(job));
-    const { jobs } = await this.#adapters.messaging.open();
-    await jobs.send(text, { group, deduplicationId });
+    return { text, group, deduplicationId };
+  }
+
+  /** What joins the commit is asked for before it. */
+  #assertOpen(call: string, verb: string): void {
+    if (this.#hasSettled || this.#run.hasCommitted())
+      throw new Error(`${call}: the run has committed; ${verb} before ctx.commit, and in a hook before \`after\``);
   }
 
   /** Makes what keeps an event, and notes its day before: a day with an event is always found. */
@@ -206,10 +260,14 @@ class RunEffects implements Effects {
 
   /** Derives an ID of this run from the kind, the name and how many of them came before. */
   #derive(kind: string, name: string): string {
+    return derivedId(...this.#partsOf(kind, name));
+  }
+
+  #partsOf(kind: string, name: string): readonly (string | number)[] {
     const counted = `${kind} ${name}`;
     const ordinal = this.#ordinals.get(counted) ?? 0;
     this.#ordinals.set(counted, ordinal + 1);
-    return derivedId(this.#run.seed(), kind, name, ordinal);
+    return [this.#run.seed(), kind, name, ordinal];
   }
 }
 
@@ -221,6 +279,9 @@ function keyOf(option: string, job: string, key: unknown): string {
   if (typeof key === "string" || typeof key === "number") return String(key);
   throw new TypeError(`${option} of ${job} gave ${key === null ? "null" : typeof key}; let it give a text`);
 }
+
+const noClaim =
+  "ctx.step: nothing claims this run, so that no later one would know of the step; ask for an Idempotency-Key (`once: { required: true }`), or do it in a consumer or a job";
 
 const noQueue = "this server has no queue; declare an event, a job or a channel in one of its features";
 

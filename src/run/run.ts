@@ -97,6 +97,7 @@ function withOwn(parts: RunParts, own: Work<unknown>["own"]): RunParts {
     signal: parts.signal,
     commit: (items, answer, others = []) => parts.commit(items, answer, [...others, ...own()]),
     hasCommitted: () => parts.hasCommitted(),
+    held: () => parts.held(),
     seed: () => parts.seed(),
   };
 }

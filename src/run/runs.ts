@@ -14,13 +14,24 @@ export interface Runs {
 /** What {@link Runs} are made of. */
 export interface RunsOptions extends Omit<OnceOptions, "store"> {
   readonly adapters: Adapters;
+  /** Whether there are jobs, which may be due later. */
+  readonly hasJobs: boolean;
   readonly log: Logger;
 }
 
 /** Creates the {@link Runs} of a server. */
-export function createRuns({ adapters, log, ...options }: RunsOptions): Runs {
+export function createRuns({ adapters, log, hasJobs, ...options }: RunsOptions): Runs {
   const once = createOnce({ ...options, store: adapters.claims });
   const bus = async () => (await adapters.messaging.open()).bus;
-  const outbox = createOutbox({ store: adapters.outbox, bus, claims: once.claims, clock: options.clock, log });
+  const { claims } = once;
+  const { clock } = options;
+  const { outbox: store } = adapters;
+  // Loaded with the first sweep: no request needs it.
+  const sweepDue = async (signal: AbortSignal | undefined) => {
+    const { sweepDueJobs } = await import("../events/due-jobs.ts");
+    const jobs = async () => (await adapters.messaging.open()).jobs;
+    return sweepDueJobs({ store, due: await adapters.dueJobs.open(), jobs, claims, clock, log }, signal);
+  };
+  const outbox = createOutbox({ store, bus, claims, clock, log, sweepDue: hasJobs ? sweepDue : undefined });
   return { once, outbox };
 }

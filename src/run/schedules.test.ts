@@ -113,6 +113,31 @@ test("it runs as the system: without a tenant, across all of them, each attempt 
   ]);
 });
 
+test("a step of it is done once for its time, whatever fails later; an unknown one is given up at once", async () => {
+  await start();
+  const keys: string[] = [];
+  handler = async (ctx, { at }) => {
+    runs.push(String(await ctx.step("send", {}, (key) => `sent ${keys.push(key)}`)));
+    if (runs.length === 1) throw new Error(`out of luck at ${at.toISOString()}`);
+  };
+  app.clock.advance(60_000);
+  await app.settled();
+  expect(runs).toEqual(["sent 1", "sent 1"]);
+
+  handler = async (ctx) => {
+    await ctx.step("send", {}, (key) => {
+      keys.push(key);
+      throw new Error("socket hang up");
+    });
+  };
+  app.clock.advance(day);
+  await expect(app.settled()).rejects.toThrow("failed too often");
+  expect(keys).toHaveLength(2);
+  expect(new Set(keys).size).toBe(2);
+  const told = newLines().filter((msg) => msg === "step.unknown" || msg === "schedule.gave_up");
+  expect(told).toEqual(["step.unknown", "schedule.gave_up"]);
+});
+
 test("what was missed fires once, at the last of its times", async () => {
   await start(serverOf({ cron: "0 * * * *" }));
   app.clock.advance(3 * hour + 600_000);

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import { isOnceBy, type OnceBy } from "../once/once-by.ts";
+import { isOnceBy, isWriteOnce, type OnceBy, type RequiredKey } from "../once/once-by.ts";
 import { writeIdOf } from "./write.ts";
 
-const idOf = (headers: Record<string, string>, { once = "either" as OnceBy, isSignedIn = true, requestId = "r1" } = {}) =>
-  writeIdOf(headers, { requestId, once, isSignedIn });
+const idOf = (
+  headers: Record<string, string>,
+  { once = "either" as OnceBy | RequiredKey, isSignedIn = true, requestId = "r1" } = {},
+) => writeIdOf(headers, { requestId, once, isSignedIn });
 
 test("Idempotency-Key counts before X-Request-ID, and each only where it may", () => {
   const both = { "idempotency-key": "k1", "x-request-id": "r1" };
@@ -14,6 +16,34 @@ test("Idempotency-Key counts before X-Request-ID, and each only where it may", (
   expect(idOf({ "x-request-id": "r1" }, { once: "idempotency-key" })).toBeUndefined();
   expect(idOf({ "x-request-id": "r1" }, { isSignedIn: false })).toBeUndefined();
   expect(idOf(both, { isSignedIn: false })).toEqual({ by: "idempotency-key", id: "k1" });
+});
+
+test("a write that asks for a key takes no request ID in its place", () => {
+  const once = { required: true } as const;
+  const missing = expect.objectContaining({ status: 400, code: "idempotency_key_required" });
+
+  expect(idOf({ "idempotency-key": "k1", "x-request-id": "r1" }, { once })).toEqual({ by: "idempotency-key", id: "k1" });
+  expect(() => idOf({ "x-request-id": "r1" }, { once })).toThrow(missing);
+  expect(() => idOf({}, { once, isSignedIn: false })).toThrow(missing);
+});
+
+test.each([
+  [{ required: true }, true],
+  [{ required: true, keepSeconds: 300 }, true],
+  [{ required: true, keepSeconds: 604_800 }, true],
+  [{ required: true, keepSeconds: 299 }, false],
+  [{ required: true, keepSeconds: 604_801 }, false],
+  [{ required: true, keepSeconds: 300.5 }, false],
+  [{ required: true, keepSeconds: "86400" }, false],
+  [{ required: true, keepDays: 1 }, false],
+  [{ required: false, keepSeconds: 86_400 }, false],
+  [{ keepSeconds: 86_400 }, false],
+  [{}, false],
+  [null, false],
+  ["either", true],
+  ["required", false],
+])("whether `once` of a write may be %j: %s", (once, isSound) => {
+  expect(isWriteOnce(once)).toBe(isSound);
 });
 
 test("a request ID that was replaced counts by its hash", () => {

@@ -12,7 +12,7 @@ import { saysNotDone, type WriteAnswer } from "../once/answer.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
-import type { OnceBy } from "../once/once-by.ts";
+import type { OnceBy, RequiredKey } from "../once/once-by.ts";
 import type { OnceClaim, RunOutcome } from "../once/once-run.ts";
 import { lazy } from "../process/lazy.ts";
 import type { Adapters } from "./adapters.ts";
@@ -137,6 +137,7 @@ export async function writeClaim(scope: RequestScope, wanted: WantedClaim): Prom
     fingerprint,
     comparesFingerprint,
     replayedHeaders: declaration.replayHeaders ?? [],
+    retentionMs: keptMs(once),
     cipher,
     deadlineMs,
     assertFits,
@@ -150,6 +151,13 @@ export interface WriteId {
   readonly id: string;
 }
 
+/** What decides which ID counts, beside the headers. */
+interface AskedOnce {
+  readonly requestId: string;
+  readonly once: OnceBy | RequiredKey;
+  readonly isSignedIn: boolean;
+}
+
 /** Visible ASCII without what separates in a structured field; several joined by `, ` are none. */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
 /** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
@@ -160,19 +168,29 @@ const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})"$/;
  * the client sent none. A request ID that was replaced in the log still counts, by its hash.
  *
  * @param isSignedIn - a request ID without a signed-in caller claims nothing.
- * @throws FrameworkError `malformed_request` for an `Idempotency-Key` that is none.
+ * @throws FrameworkError `malformed_request` for an `Idempotency-Key` that is none, `idempotency_key_required` where the write
+ * asks for one.
  */
 export function writeIdOf(
   headers: Readonly<Record<string, string>>,
-  { requestId, once, isSignedIn }: { readonly requestId: string; readonly once: OnceBy; readonly isSignedIn: boolean },
+  { requestId, once, isSignedIn }: AskedOnce,
 ): WriteId | undefined {
   if (once === false) return undefined;
   const key = headers["idempotency-key"];
   if (key !== undefined) return { by: "idempotency-key", id: parseKey(key) };
+  if (typeof once === "object") {
+    const message = "This request needs an Idempotency-Key; send a new UUID with it, and the same one with each retry";
+    throw new FrameworkError("idempotency_key_required", message);
+  }
   const given = headers["x-request-id"];
   if (given === undefined || once === "idempotency-key" || !isSignedIn) return undefined;
   const id = given === requestId ? given : `sha256:${hash("sha256", given, "base64url")}`;
   return { by: "x-request-id", id };
+}
+
+/** For how long a retry gets the answer, in milliseconds, where the write says so. */
+function keptMs(once: OnceBy | RequiredKey): number | undefined {
+  return typeof once === "object" && once.keepSeconds !== undefined ? once.keepSeconds * 1000 : undefined;
 }
 
 function parseKey(header: string): string {

@@ -20,14 +20,14 @@ test("a ring that is printed shows no key", () => {
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-test("a key that was removed verifies what it has signed for fourteen days, and is nowhere in the ring", () => {
+test("a key that was removed verifies what it has signed for a year and fourteen days, and is nowhere in the ring", () => {
   const nowMs = Date.parse("2026-11-22T00:00:00Z");
   const retired = retiredKey(old, nowMs);
   const text = ring({ active: "2026", keys: { "2026": young }, retired: { "2025": retired } });
   const { keys, retired: read } = parseKeyRing(text);
   const before = parseKeyRing(ring({ active: "2025", keys: { "2025": old } })).keys.get("2025");
   expect(read?.get("2025")?.proof.export()).toEqual(before && proofKey(before).export());
-  expect(read?.get("2025")?.untilMs).toBe(nowMs + 14 * dayMs);
+  expect(read?.get("2025")?.untilMs).toBe(nowMs + 379 * dayMs);
   expect([...keys.keys()]).toEqual(["2026"]);
   expect(text).not.toContain(old.slice(0, 12));
   expect(text).not.toContain(Buffer.from(old, "base64").toString("hex").slice(0, 12));
@@ -36,9 +36,9 @@ test("a key that was removed verifies what it has signed for fourteen days, and 
 test("retired keys that verify nothing any more are left out when the ring is changed, and the others stay", () => {
   const [gone, left] = [retiredKey(old, 0), retiredKey(old, dayMs)];
   const whole = parseKeyRingText(ring({ active: "a", keys: { a: young }, retired: { gone, left } }));
-  expect(pruned(whole, 14 * dayMs - 1)).toEqual(whole);
-  expect(pruned(whole, 14 * dayMs)).toEqual({ active: "a", keys: { a: young }, retired: { left } });
-  expect(pruned(whole, 15 * dayMs)).toEqual({ active: "a", keys: { a: young } });
+  expect(pruned(whole, 379 * dayMs - 1)).toEqual(whole);
+  expect(pruned(whole, 379 * dayMs)).toEqual({ active: "a", keys: { a: young }, retired: { left } });
+  expect(pruned(whole, 380 * dayMs)).toEqual({ active: "a", keys: { a: young } });
 });
 
 test.each([

@@ -32,8 +32,8 @@ export interface RetiredKeyText {
   readonly until: string;
 }
 
-/** SQS keeps a message for so long at the most: for so long a retired key verifies. */
-const retiredMs = 14 * 24 * 60 * 60 * 1000;
+/** A job waits for a year at the most until it is due, and then for 14 days in a queue: for so long a retired key verifies. */
+const retiredMs = (365 + 14) * 24 * 60 * 60 * 1000;
 
 const keyBytes = 32;
 const keyName = /^[A-Za-z0-9._-]{1,64}$/;

@@ -219,6 +219,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     runtime.openedRuns ??= createRuns({
       adapters,
       log,
+      hasJobs: state.registry.jobs.size > 0,
       clock,
       waitMs,
       draining,

@@ -9,6 +9,13 @@ import { runInScope } from "../run/scope.ts";
 import { runWrite } from "../run/write.ts";
 import { type Caller, userOf } from "./caller.ts";
 
+/** Who calls, and with which headers. */
+interface CallOptions {
+  readonly as?: Caller;
+  readonly requestId?: string;
+  readonly idempotencyKey?: string;
+}
+
 /**
  * Calls a handler without HTTP: access and input are checked.
  *
@@ -19,12 +26,12 @@ export function callHandler(
   runtime: Runtime,
   name: string,
   input: unknown,
-  as: Caller | undefined,
-  requestId: string | undefined,
+  { as, requestId, idempotencyKey }: CallOptions,
 ): Promise<unknown> {
   const declaration = runtime.server.registry.handlers.get(name);
   if (declaration === undefined) throw new Error(`app.call: no feature of this server declares ${name}`);
   const headers = headersOf(requestId);
+  if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
   return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const user = userOf(as);
     scope.handler = name;

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { usesMessages } from "../declare/registry.ts";
+import { usesMessages, usesOutbox } from "../declare/registry.ts";
 import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
@@ -43,7 +43,7 @@ export async function settle(
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
-    registry.events.size > 0 ? (await runtime.runs()).outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 };
+    usesOutbox(registry) ? (await runtime.runs()).outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 };
 
   /** Works on what a queue has now; gives how many messages were there. */
   const work = async (queue: MessageQueue): Promise<number> => {

@@ -34,6 +34,16 @@ export interface TestFetchOptions {
   readonly as?: Caller;
 }
 
+/** Options of `app.call`. */
+export interface TestCallOptions {
+  /** Who calls. Default: nobody, who is anonymous. */
+  readonly as?: Caller;
+  /** The correlation ID, as of `X-Request-ID`. */
+  readonly requestId?: string;
+  /** The `Idempotency-Key` of a write. */
+  readonly idempotencyKey?: string;
+}
+
 /** A server on its own embedded stack, for tests. */
 export interface TestApp {
   /** Sends a request to the server's container over HTTP. */
@@ -41,7 +51,7 @@ export interface TestApp {
   /** Signs a token that this app takes, by its clock. */
   token(caller: Caller, options?: TestTokenOptions): Promise<string>;
   /** Calls a handler without HTTP; returns its body or throws its typed error. */
-  call(name: string, input?: unknown, options?: { readonly as?: Caller; readonly requestId?: string }): Promise<unknown>;
+  call(name: string, input?: unknown, options?: TestCallOptions): Promise<unknown>;
   /** The `ctx` that a write's handler would get. Nothing ends it: what it publishes or commits is stored with the call. */
   ctx(caller: Caller, options?: { readonly requestId?: string; readonly handler?: string }): Promise<PipelineContext>;
   readonly rows: {
@@ -189,9 +199,9 @@ async function startOn(
       });
     },
     token: (caller, expiry) => signToken({ ...tokenOf(caller, auth), ...expiry }, clock),
-    call: async (name, input, { as, requestId } = {}) => {
+    call: async (name, input, options = {}) => {
       const process = await running();
-      return untilCrash(process, callHandler(process.runtime, name, input, as, requestId));
+      return untilCrash(process, callHandler(process.runtime, name, input, options));
     },
     ctx: async (caller, { requestId, handler = "test.app.ctx" } = {}) => {
       const { runtime, adapters } = await running();

@@ -10,21 +10,27 @@ import { causeOf } from "../run/write.ts";
  * once.
  */
 export function testContext(scope: RequestScope, adapters: Adapters): PipelineContext {
-  const runAlone = async (handle: (ctx: PipelineContext) => Promise<unknown>) => {
+  const runAlone = async <Result>(handle: (ctx: PipelineContext) => Promise<Result>): Promise<Result> => {
     const answer = { status: 204, headers: {}, cookies: [], body: undefined };
-    await run(scope, adapters, {
+    let result: Result | undefined;
+    await run<unknown>(scope, adapters, {
       logPrefix: "once",
       claim: undefined,
       cause: causeOf(scope),
-      handle,
+      handle: async (ctx) => {
+        result = await handle(ctx);
+      },
       answerOf: () => answer,
       committedAnswer: () => answer,
     });
+    return result as Result; // safe: a run that does not throw has come to the handler's end
   };
   const effects: ReturnType<NonNullable<ContextParts["effects"]>> = {
     // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) => runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
+    unschedule: (jobId) => runAlone((ctx) => ctx.unschedule(jobId)),
+    step: (name, options, call) => runAlone((ctx) => ctx.step(name, options ?? {}, call)),
     deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
   };
   return createContext(scope, adapters, {

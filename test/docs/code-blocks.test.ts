@@ -6,6 +6,7 @@ import { infraUsage } from "../../src/cli/infra-command.ts";
 import { initUsage } from "../../src/cli/init-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
 import { outboxUsage } from "../../src/cli/outbox-command.ts";
+import { stepsUsage } from "../../src/cli/steps-command.ts";
 import { tenantUsage } from "../../src/cli/tenant-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks, type CodeBlock, codeBlocks, documents, placeOf, root, textOf } from "./markdown.ts";
@@ -161,6 +162,7 @@ function isCommand([command, action, ...options]: readonly string[]): boolean {
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
   if (command === "infra") return names.every((name) => infraUsage.includes(name));
   if (command === "init") return names.every((name) => initUsage.includes(name));
+  if (command === "steps") return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
   if (command === "tenant") return [`keelson tenant ${action} `, ...names].every((name) => tenantUsage.includes(name));
   const usage = new Map([
     ["key-ring", keyRingUsage],

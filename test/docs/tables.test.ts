@@ -16,6 +16,10 @@ test("the table of error codes is the one in code", () => {
   expect(documented.sort()).toEqual(Object.entries(errorCodes).sort());
 });
 
+test("every error code has a section of the page that problem+json links to", () => {
+  expect(headingAnchors("docs/errors.md").slice(1).sort()).toEqual(Object.keys(errorCodes).sort());
+});
+
 test("every environment variable that a document names is read somewhere, and every one of ours is documented", () => {
   const names = /\b(?:KEELSON|AWS|LOG|POWERTOOLS)_[A-Z_]+[A-Z]\b|\bNO_COLOR\b/g;
   const named = new Set(documents.flatMap((document) => textOf(document).match(names) ?? []));

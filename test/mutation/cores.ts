@@ -19,6 +19,7 @@ export const cores: Readonly<Record<string, Core>> = {
     tests: ["config/read/rows.test.ts", "config/read/row-cipher.test.ts", "config/operate/target.test.ts"],
   },
   claim: { sources: ["once/claim.ts"], tests: ["once/claim.test.ts"] },
+  step: { sources: ["once/step.ts"], tests: ["once/step.test.ts"] },
   settle: { sources: ["once/settlement.ts"], tests: ["once/settlement.test.ts"] },
   lifecycle: { sources: ["process/lifecycle.ts", "process/times.ts"], tests: ["process/lifecycle.test.ts"] },
   routes: {

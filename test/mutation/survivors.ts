@@ -10,6 +10,12 @@ export interface Survivor {
 
 export const survivors: readonly Survivor[] = [
   {
+    file: "step.ts",
+    line: 'return isHeld && judge(claim, "", nowMs) === "running" ? "running" : "unknown";',
+    changes: ['"" -> "Stryker was here!"'],
+    why: "an owner that no claim has, whichever",
+  },
+  {
     file: "cascade.ts",
     line: 'if (bounds === undefined || outside === undefined || source === "app-override") return { value, source };',
     changes: ["bounds === undefined -> false"],

@@ -33,7 +33,8 @@ describe("the type of a declared value", () => {
       computed: async (ctx) => {
         expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
         expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
-        type Reading = Omit<PipelineContext, "acrossTenants" | "commit" | "publish" | "enqueue" | "delivery" | "events">;
+        type Effects = "commit" | "publish" | "enqueue" | "unschedule" | "step" | "delivery";
+        type Reading = Omit<PipelineContext, "acrossTenants" | "events" | Effects>;
         expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;
       },

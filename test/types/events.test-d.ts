@@ -204,7 +204,9 @@ describe("r.job", () => {
 
 describe("ctx.enqueue", () => {
   test("takes a job's payload", () => {
-    expectTypeOf(() => ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: "2" })).returns.resolves.toBeVoid();
+    expectTypeOf(() => ctx.enqueue("typed.parcel.label", { parcel: "p1", copies: "2" })).returns.resolves.toEqualTypeOf<{
+      readonly jobId: string;
+    }>();
     expectTypeOf(ctx.enqueue<"typed.parcel.weigh">)
       .parameter(1)
       .toEqualTypeOf<{ id: string }>();
@@ -225,6 +227,43 @@ describe("ctx.enqueue", () => {
     ctx.enqueue("typed.parcel.weigh", { id: "p1", grams: 20 });
     // @ts-expect-error none of the options
     ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { tenant: "acme" });
+    // @ts-expect-error no such option
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { delay: 1 });
+    // @ts-expect-error a time is a Date
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { at: "tomorrow" });
+  });
+
+  test("takes when the job is due, and its ID takes it back", () => {
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { delaySeconds: 60 });
+    ctx.enqueue("typed.parcel.weigh", { id: "p1" }, { at: new Date() });
+    expectTypeOf(ctx.unschedule).parameters.toEqualTypeOf<[jobId: string]>();
+    expectTypeOf(ctx.unschedule).returns.resolves.toBeBoolean();
+  });
+});
+
+describe("ctx.step", () => {
+  test("gives what JSON makes of the result", () => {
+    expectTypeOf(() => ctx.step("a", {}, () => "x" as const)).returns.resolves.toEqualTypeOf<"x">();
+    expectTypeOf(() => ctx.step("a", { ifUnknown: "retry" }, async (key) => [key])).returns.resolves.toEqualTypeOf<
+      readonly string[]
+    >();
+    expectTypeOf(() => ctx.step("a", {}, async () => undefined)).returns.resolves.toEqualTypeOf<undefined>();
+    const charge = async () => ({ id: "c1", at: new Date(), lines: [{ cents: 1, note: undefined as string | undefined }] });
+    expectTypeOf(() => ctx.step("a", {}, charge)).returns.resolves.toEqualTypeOf<{
+      readonly id: string;
+      readonly at: string;
+      readonly lines: readonly { readonly cents: number; readonly note: string | undefined }[];
+    }>();
+    expectTypeOf(() => ctx.step("a", {}, () => 7n)).returns.resolves.toBeNever();
+  });
+
+  test("wrong options do not compile", () => {
+    // @ts-expect-error the options are missing
+    ctx.step("a", () => 1);
+    // @ts-expect-error no such way
+    ctx.step("a", { ifUnknown: "ask" }, () => 1);
+    // @ts-expect-error the key is a text
+    ctx.step("a", {}, (key: number) => key);
   });
 });
 

@@ -10,6 +10,7 @@ import {
   type PipelineContext,
   type Query,
   type Reply,
+  type RequiredKey,
   reply,
   resolveConfigOrParam,
   type Server,
@@ -49,6 +50,16 @@ describe("features", () => {
     // @ts-expect-error nothing else is there
     files.other;
     buildServer({ features: [files] });
+  });
+
+  test("a write asks for a key as one, with a time that it lasts", () => {
+    const asking = (once: RequiredKey) => r.write("plan.buy", { once, handler: async () => "bought" });
+    asking({ required: true, keepSeconds: 86_400 });
+    asking({ required: true });
+    // @ts-expect-error a key that is not asked for lasts five minutes
+    asking({ keepSeconds: 86_400 });
+    // @ts-expect-error no other option
+    asking({ required: true, keepDays: 1 });
   });
 
   test("a declaration that returns nothing is a feature too", () => {
