@@ -116,7 +116,7 @@ describe("one function for all routes", () => {
       env: { AWS_ENDPOINT_URL: calls.endpoint, KEELSON_AUTH_SECRET: secret, FILES_PARAMETERS: "" },
     });
     try {
-      const answer = await http(lambda, { path: "/files" });
+      const answer = await http(lambda, { path: "/files/7" });
 
       expect(answer).toMatchObject({ statusCode: 504, body: { error: "timeout" } });
       expect(headerOf(answer, "x-request-id")).toEqual(expect.any(String));
@@ -231,6 +231,10 @@ const onlySometimes: Readonly<Record<string, string>> = {
   "sqs:SendMessage jobs.fifo": "`ctx.enqueue` of any write, consumer or job",
   "dynamodb:DeleteItem outbox": "`ctx.publish` of any write, consumer or job: the event was dispatched",
   "events:PutEvents bus": "`ctx.publish` of any write, consumer or job",
+  "dynamodb:GetItem events": "the active version of a projection, in any handler",
+  "dynamodb:Query events": "reads events that are kept, in any handler",
+  "dynamodb:PutItem events": "keeps an event that any write, consumer or job publishes",
+  "dynamodb:BatchGetItem events": "keeps an event that any write, consumer or job publishes: its day is looked at before",
 };
 /** A role has the tables of its feature, whatever the handler does with them: which of these, the next test says. */
 const ofFeatures = / files$/;
