@@ -1,22 +1,14 @@
 // Makes the packaged stack in a LocalStack, but for what it lacks: functions and the API in front of them.
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { packageDirectory, seconds } from "./package-osls.mjs";
+import { parametersOf, prefixOf } from "./package-sample.mjs";
 
-const root = join(import.meta.dirname, "..");
 const lacking = /^AWS::(Lambda|ApiGatewayV2)::/;
 const timeoutMs = 120_000;
 
 /** What an application is told to find its way into a LocalStack. */
 export function localStackVariables(endpoint) {
   return { AWS_ENDPOINT_URL: endpoint, AWS_REGION: "us-east-1", AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" };
-}
-
-/** The template that `npm run package` has written. */
-export function packagedTemplate(directory = packageDirectory) {
-  return JSON.parse(readFileSync(resolve(root, directory, "cloudformation-template-update-stack.json"), "utf8"));
 }
 
 /** The template without the resources of types that LocalStack lacks, and without whatever refers to one of them. */
@@ -29,83 +21,102 @@ export function templateFor(template) {
       if (refersTo(resource, name) && !leftOut.includes(other)) leftOut.push(other); // walked as well, as it is
     }
   }
-  const outputs = Object.entries(template.Outputs ?? {}).filter(([, output]) => !leftOut.some((name) => refersTo(output, name)));
+  const outputs = Object.entries(template.Outputs).filter(([, output]) => !leftOut.some((name) => refersTo(output, name)));
   return { template: { ...template, Resources: resources, Outputs: Object.fromEntries(outputs) }, leftOut };
 }
 
 /**
- * Makes the stack, where it is not there.
+ * Makes the stack of a stage, where it is not there.
  *
+ * @param file - the packaged template.
  * @returns the variables that point the sample at the stack's tables, queues and bus: those of its functions.
  * @throws Error naming each resource that could not be made.
  */
-export async function deployToLocalStack(endpoint, say, packaged = packagedTemplate()) {
+export async function deployToLocalStack(endpoint, { stage, file }, say) {
   const began = performance.now();
+  const packaged = JSON.parse(readFileSync(file, "utf8"));
   const { template, leftOut } = templateFor(packaged);
-  const stackName = packaged.Resources.HttpLambdaFunction.Properties.FunctionName.replace(/-http$/, "");
-  const sdk = createRequire(join(root, "infra", "package.json"))("@aws-sdk/client-cloudformation");
-  const client = new sdk.CloudFormationClient({
-    endpoint,
-    region: "us-east-1",
-    credentials: { accessKeyId: "test", secretAccessKey: "test" },
-  });
-  try {
-    const isNew = await create(client, sdk, {
-      StackName: stackName,
-      TemplateBody: JSON.stringify(template),
-      Parameters: Object.entries({ NamePrefix: stackName, DeletionProtection: "false" }).map(
-        ([ParameterKey, ParameterValue]) => ({ ParameterKey, ParameterValue }),
-      ),
-    });
-    if (!isNew) say(`the stack ${stackName} is there already, and left as it is`);
-    const resources = await whenMade(client, sdk, stackName);
-    if (isNew)
-      say(
-        `${resources.length} resources made in ${seconds(began)}; left out, as LocalStack lacks them: ${leftOut.length} resources`,
-      );
-    return { ...localStackVariables(endpoint), ...variablesOf(packaged, resources) };
-  } finally {
-    client.destroy();
+  const stackName = prefixOf(stage);
+  const parameters = {
+    NamePrefix: stackName,
+    ParametersPath: parametersOf(stage),
+    DeletionProtection: "false",
+    CodeBucket: "none", // of functions, which are left out
+    CodeKey: "none",
+  };
+  const stack = { endpoint, stackName };
+  const isNew = await create(stack, template, parameters);
+  if (!isNew) say(`the stack ${stackName} is there already, and left as it is`);
+  const resources = await whenMade(stack);
+  if (isNew) {
+    const seconds = ((performance.now() - began) / 1000).toFixed(1);
+    say(`${resources.size} resources made in ${seconds} s; left out, as LocalStack lacks them: ${leftOut.length} resources`);
   }
+  return { ...localStackVariables(endpoint), ...variablesOf(packaged, resources, parameters) };
 }
 
-async function create(client, { CreateStackCommand }, stack) {
+async function create(stack, template, parameters) {
+  const given = Object.entries(parameters).flatMap(([name, value], index) => [
+    [`Parameters.member.${index + 1}.ParameterKey`, name],
+    [`Parameters.member.${index + 1}.ParameterValue`, value],
+  ]);
   try {
-    await client.send(new CreateStackCommand({ ...stack, Capabilities: ["CAPABILITY_NAMED_IAM"] }));
+    const capabilities = { "Capabilities.member.1": "CAPABILITY_IAM" };
+    await cloudFormation(stack, "CreateStack", {
+      TemplateBody: JSON.stringify(template),
+      ...capabilities,
+      ...Object.fromEntries(given),
+    });
     return true;
   } catch (error) {
-    if (error.name !== "AlreadyExistsException" && !/already exists/.test(error.message)) throw error;
+    if (!/AlreadyExists|already exists/.test(error.message)) throw error;
     return false;
   }
 }
 
-async function whenMade(client, { DescribeStacksCommand, DescribeStackResourcesCommand }, StackName) {
+/** The names of what was made, by logical IDs. */
+async function whenMade(stack) {
   const until = performance.now() + timeoutMs;
   for (;;) {
-    const { Stacks } = await client.send(new DescribeStacksCommand({ StackName }));
-    const [{ StackStatus, StackStatusReason }] = Stacks;
-    if (/_COMPLETE$/.test(StackStatus) && !/ROLLBACK/.test(StackStatus)) break;
-    if (/FAILED|ROLLBACK/.test(StackStatus) || performance.now() > until) {
-      const { StackResources = [] } = await client.send(new DescribeStackResourcesCommand({ StackName }));
-      const failed = StackResources.filter(({ ResourceStatus }) => !/COMPLETE/.test(ResourceStatus));
-      const reasons = failed.map(
-        ({ LogicalResourceId, ResourceStatus, ResourceStatusReason }) =>
-          `${LogicalResourceId} ${ResourceStatus} ${ResourceStatusReason ?? ""}`,
+    const [status = ""] = valuesOf(await cloudFormation(stack, "DescribeStacks"), "StackStatus");
+    const isMade = /_COMPLETE$/.test(status) && !/ROLLBACK/.test(status);
+    if (isMade || /FAILED|ROLLBACK/.test(status) || performance.now() > until) {
+      const resources = (await cloudFormation(stack, "DescribeStackResources")).split("<member>").slice(1);
+      const of = (text, name) => valuesOf(text, name)[0];
+      if (isMade) return new Map(resources.map((text) => [of(text, "LogicalResourceId"), of(text, "PhysicalResourceId")]));
+      const failed = resources.filter((text) => !/COMPLETE/.test(of(text, "ResourceStatus")));
+      const reasons = failed.map((text) =>
+        ["LogicalResourceId", "ResourceStatus", "ResourceStatusReason"].map((name) => of(text, name)).join(" "),
       );
-      throw new Error(`the stack ${StackName} is ${StackStatus}: ${StackStatusReason ?? ""} ${reasons.join("; ")}`);
+      throw new Error(`the stack ${stack.stackName} is ${status}: ${reasons.join("; ")}`);
     }
     await delay(250);
   }
-  return (await client.send(new DescribeStackResourcesCommand({ StackName }))).StackResources;
+}
+
+/** Calls CloudFormation by its own protocol: its SDK is not one of the repository's packages. */
+async function cloudFormation({ endpoint, stackName }, action, parameters = {}) {
+  const scope = "Credential=test/20260101/us-east-1/cloudformation/aws4_request, SignedHeaders=host, Signature=0";
+  const response = await fetch(endpoint, {
+    method: "POST",
+    headers: { authorization: `AWS4-HMAC-SHA256 ${scope}` },
+    body: new URLSearchParams({ Action: action, Version: "2010-05-15", StackName: stackName, ...parameters }),
+  });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${action}: ${response.status} ${text}`);
+  return text;
+}
+
+function valuesOf(text, name) {
+  return [...text.matchAll(new RegExp(`<${name}>([^<]*)</${name}>`, "g"))].map(([, value]) => value);
 }
 
 /** The environment of the functions, with the names of what was made; what only AWS can fill in is left out. */
-function variablesOf({ Resources }, made) {
+function variablesOf({ Resources }, made, parameters) {
   const { Variables } = Resources.HttpLambdaFunction.Properties.Environment;
-  const names = new Map(made.map(({ LogicalResourceId, PhysicalResourceId }) => [LogicalResourceId, PhysicalResourceId]));
   const entries = Object.entries(Variables).map(([name, value]) => [
     name,
-    typeof value === "string" ? value : names.get(value.Ref),
+    typeof value === "string" ? value : (made.get(value.Ref) ?? parameters[value.Ref]),
   ]);
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }

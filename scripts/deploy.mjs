@@ -1,59 +1,73 @@
-// `npm run deploy -- --stage dev`: packages, makes the key ring where there is none, and deploys what was packaged. What
-// follows `--` goes to osls. The account is the environment's; AWS_ENDPOINT_URL names an emulator.
+// `npm run deploy -- --stage dev`: packages, makes the key ring where there is none, uploads the archive, and deploys the
+// template with the AWS CLI. The account is the environment's; AWS_ENDPOINT_URL names an emulator.
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { bundle } from "./package-bundle.mjs";
-import { installInfra, osls, packageDirectory, seconds } from "./package-osls.mjs";
+import { keelson, packageOptions, packageSample, parametersOf, prefixOf } from "./package-sample.mjs";
 
 const root = join(import.meta.dirname, "..");
 const say = (line) => console.log(`deploy: ${line}`);
 const began = performance.now();
 try {
-  const { values, tokens } = parseArgs({
-    args: process.argv.slice(2),
-    strict: false,
-    tokens: true,
-    options: {
-      stage: { type: "string", short: "s", default: "dev" },
-      region: { type: "string", short: "r", default: process.env.AWS_REGION || "us-east-1" },
-      param: { type: "string", multiple: true, default: [] },
-    },
-  });
-  const { stage, region, param } = values;
-  if (!/^[a-z][a-z0-9-]{0,19}$/.test(stage)) throw new Error(`--stage ${stage} is no name of a stage; say --stage dev`);
-  const common = ["--stage", stage, "--region", region, ...param.flatMap((text) => ["--param", text])];
-  const others = tokens.filter(({ kind, name }) => kind === "option" && !(name in { stage, region, param }));
-  installInfra(say);
-  await bundle(say);
-  await osls("package", ["--package", packageDirectory, ...common]);
-  keyRing(`/keelson-files/${stage}/key-ring`, { ...process.env, AWS_REGION: region });
-  await osls("deploy", [
-    "--package",
-    packageDirectory,
-    ...common,
-    ...others.map(({ rawName, value }) => (value === undefined ? rawName : `${rawName}=${value}`)),
-  ]);
-  say(`deployed after ${seconds(began)}`);
+  const region = { type: "string", default: process.env.AWS_REGION || "us-east-1" };
+  const { values } = parseArgs({ options: { ...packageOptions, region, bucket: { type: "string" } } });
+  process.env.AWS_REGION = values.region;
+  process.env.AWS_DEFAULT_REGION = values.region; // the CLI's version 1 knows no other
+  await deploy(values);
+  say(`deployed after ${((performance.now() - began) / 1000).toFixed(1)} s`);
 } catch (error) {
   console.error(`deploy: ${error.message}`);
   process.exitCode = 1;
 }
 
+async function deploy({ bucket = bucketOfAccount(), ...values }) {
+  const { stage, param } = values;
+  const { code, template, key } = await packageSample(values, say);
+  keyRing(`${parametersOf(stage)}/key-ring`);
+  if (aws(["s3api", "head-bucket", "--bucket", bucket]).status !== 0) run(["s3", "mb", `s3://${bucket}`]);
+  run(["s3", "cp", "--no-progress", code, `s3://${bucket}/${key}`]);
+  const stack = prefixOf(stage);
+  const names = { CodeBucket: bucket, CodeKey: key, NamePrefix: stack, ParametersPath: parametersOf(stage) };
+  const overrides = [...Object.entries({ ...parametersFor(stage), ...names }).map((pair) => pair.join("=")), ...param];
+  const place = ["--template-file", template, "--s3-bucket", bucket, "--s3-prefix", stack]; // more than a call takes
+  const allowed = ["--capabilities", "CAPABILITY_IAM", "--no-fail-on-empty-changeset"];
+  run(["cloudformation", "deploy", "--stack-name", stack, ...place, ...allowed, "--parameter-overrides", ...overrides]);
+  const url = "Stacks[0].Outputs[?OutputKey=='HttpApiUrl'].OutputValue";
+  say(run(["cloudformation", "describe-stacks", "--stack-name", stack, "--query", url, "--output", "text"]));
+}
+
+/** What infra/parameters.json has for every stage, and for this one. */
+function parametersFor(stage) {
+  const all = JSON.parse(readFileSync(join(root, "infra", "parameters.json"), "utf8"));
+  return { ...all.every, ...all[stage] };
+}
+
+/** One bucket an account and a region, for the code of all stages. */
+function bucketOfAccount() {
+  const account = run(["sts", "get-caller-identity", "--query", "Account", "--output", "text"]);
+  return `keelson-files-code-${account}-${process.env.AWS_REGION}`;
+}
+
 /** CloudFormation makes no SecureString, and without the ring the functions answer 503. */
-function keyRing(parameter, env) {
-  const keelson = (action) =>
-    spawnSync(process.execPath, [join("src", "cli", "main.ts"), "key-ring", action, "--parameter", parameter], {
-      cwd: root,
-      encoding: "utf8",
-      env,
-    });
-  const listed = keelson("list");
-  if (listed.status === 0) return say(`the key ring ${parameter} is there`);
-  if (!/there is no parameter/.test(listed.stderr)) {
-    throw new Error(`the key ring ${parameter} cannot be read: ${listed.stderr.trim()}`);
+function keyRing(parameter) {
+  const isThere = () => keelson(["key-ring", "list", "--parameter", parameter]);
+  try {
+    isThere();
+    say(`the key ring ${parameter} is there`);
+  } catch (error) {
+    if (!/there is no parameter/.test(error.message)) throw error;
+    keelson(["key-ring", "create", "--parameter", parameter]);
+    say(`made the key ring ${parameter}`);
   }
-  const created = keelson("create");
-  if (created.status !== 0) throw new Error(`the key ring ${parameter} cannot be made: ${created.stderr.trim()}`);
-  say(`made the key ring ${parameter}`);
+}
+
+function run(args) {
+  const { status, stdout, stderr, error } = aws(args);
+  if (status !== 0) throw new Error(`aws ${args.slice(0, 2).join(" ")} failed: ${error?.message ?? `${stdout}${stderr}`.trim()}`);
+  return stdout.trim();
+}
+
+function aws(args) {
+  return spawnSync("aws", args, { cwd: root, encoding: "utf8", env: { ...process.env, AWS_PAGER: "" } });
 }

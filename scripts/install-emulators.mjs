@@ -2,7 +2,7 @@
 // which does it while other tests run.
 import { installPackage } from "./install.mjs";
 import { prepareLocalStack } from "./localstack/run.mjs";
-import { installMiniStack, installRuntime } from "./package-emulator.mjs";
+import { installAwsCli, installMiniStack, installRuntime } from "./package-emulator.mjs";
 
 const say = (line) => console.log(`emulators: ${line}`);
 const interruption = new AbortController();
@@ -13,8 +13,9 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) {
 try {
   await prepareLocalStack(say, interruption.signal);
   installMiniStack(say);
+  installAwsCli(say);
   installRuntime(say);
-  installPackage("test/deploy/cdk", say);
+  installPackage("test/deploy/tools", say);
 } catch (error) {
   console.error(`emulators: ${error.message}`);
   process.exitCode = 1;

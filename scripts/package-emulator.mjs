@@ -1,10 +1,9 @@
 // What tests run the packaged functions in, installed below .keelson by the locks in infra/emulator: Lambda's own runtime
-// for Node in the emulator of what it talks to, and MiniStack, an account on this machine to deploy to.
+// for Node in the emulator of what it talks to; MiniStack, an account on this machine; and the AWS CLI, to deploy to it.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { seconds } from "./package-osls.mjs";
 
 const root = join(import.meta.dirname, "..");
 const locks = join(root, "infra", "emulator");
@@ -42,12 +41,27 @@ export function installRuntime(say) {
  * @throws Error naming the step that failed.
  */
 export function installMiniStack(say) {
-  const directory = installed("ministack", ["ministack.lock"], say, "MiniStack", (run, place) => {
+  return join(installedProgram("ministack", "MiniStack", say), "bin", "hypercorn");
+}
+
+/**
+ * Installs the AWS CLI, where it is not there yet.
+ *
+ * @returns the folder that the program `aws` is in.
+ * @throws Error naming the step that failed.
+ */
+export function installAwsCli(say) {
+  return join(installedProgram("awscli", "the AWS CLI", say), "bin");
+}
+
+/** A program of Python, in an environment of its own. */
+function installedProgram(name, what, say) {
+  const lock = `${name}.lock`;
+  return installed(name, [lock], say, what, (run, place) => {
     run("python3", ["-m", "venv", place]);
     const python = join(place, "bin", "python");
-    run(python, ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", join(locks, "ministack.lock")]);
+    run(python, ["-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r", join(locks, lock)]);
   });
-  return join(directory, "bin", "hypercorn");
 }
 
 const unpack = `
@@ -70,7 +84,7 @@ function installed(name, lockNames, say, what, install) {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   install((command, args) => run(command, args, directory), directory);
   writeFileSync(stamp, wanted);
-  say(`installed after ${seconds(began)}`);
+  say(`installed after ${((performance.now() - began) / 1000).toFixed(1)} s`);
   return directory;
 }
 

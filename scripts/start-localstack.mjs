@@ -3,8 +3,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { deployToLocalStack } from "./deploy-localstack.mjs";
 import { getLocalStack } from "./localstack/run.mjs";
-import { bundle } from "./package-bundle.mjs";
-import { installInfra, osls, packageDirectory } from "./package-osls.mjs";
+import { packageDirectory, packageSample } from "./package-sample.mjs";
 
 const root = join(import.meta.dirname, "..");
 const say = (line) => console.log(`localstack: ${line}`);
@@ -26,13 +25,12 @@ try {
 }
 
 async function main() {
-  installInfra(say);
-  await bundle(() => {});
-  await osls("package", ["--package", packageDirectory]);
+  const stage = "dev";
+  const { template } = await packageSample({ stage, shape: "one", param: [], package: packageDirectory }, () => {});
   interruption.signal.throwIfAborted();
   const localStack = await getLocalStack({ signal: interruption.signal }, say);
   try {
-    const variables = await deployToLocalStack(localStack.endpoint, say);
+    const variables = await deployToLocalStack(localStack.endpoint, { stage, file: template }, say);
     interruption.signal.throwIfAborted();
     container = spawn(process.execPath, [join(root, "examples", "files", "main.ts")], {
       cwd: root,

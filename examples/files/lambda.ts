@@ -4,13 +4,13 @@ import { server } from "./server.ts";
 /** One function for all routes. */
 export const http = lambdaHttp(server);
 
-/** Or one function for each handler: each with permissions, memory and alarms of its own. */
-export const createFile = lambdaHandler(server, "files.file.create");
-export const listFiles = lambdaHandler(server, "files.file.list");
-export const quota = lambdaHandler(server, "files.file.quota");
-export const showFile = lambdaHandler(server, "files.file.show");
-export const downloadUrl = lambdaHandler(server, "files.file.download-url");
-export const deleteFile = lambdaHandler(server, "files.file.delete");
+/** Or one function for each handler, named as `keelson infra --shape each` calls it: each with permissions of its own. */
+export const filesFileCreate = lambdaHandler(server, "files.file.create");
+export const filesFileList = lambdaHandler(server, "files.file.list");
+export const filesFileQuota = lambdaHandler(server, "files.file.quota");
+export const filesFileShow = lambdaHandler(server, "files.file.show");
+export const filesFileDownloadUrl = lambdaHandler(server, "files.file.download-url");
+export const filesFileDelete = lambdaHandler(server, "files.file.delete");
 
 /** Batches of events and jobs, from the queues of either. */
 export const queue = lambdaQueue(server);

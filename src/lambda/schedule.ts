@@ -1,6 +1,7 @@
 import type { Server } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import type { FiredSchedules } from "./fire-schedules.ts";
+import { marked } from "./function-mark.ts";
 import type { TimedContext } from "./time-left.ts";
 
 /** A Lambda function for a rule that calls it each minute. */
@@ -15,8 +16,9 @@ export type LambdaScheduleHandler = (event?: unknown, context?: TimedContext) =>
  */
 export function lambdaSchedule(server: Server): LambdaScheduleHandler {
   const invoked = prepareLambda(server, () => import("./fire-schedules.ts"));
-  return async (_event, context) => {
+  const fire: LambdaScheduleHandler = async (_event, context) => {
     const { loaded, runtime } = await invoked.open();
     return loaded.fireSchedules(runtime, context);
   };
+  return marked(fire, { kind: "schedule" });
 }

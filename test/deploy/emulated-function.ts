@@ -28,7 +28,7 @@ export async function startFunction(
     "--runtime-api-address",
     `127.0.0.1:${apiPort}`,
   ];
-  const child = spawn(emulator, [...addresses, process.execPath, runtime, `infra/dist/lambda.${name}`], {
+  const child = spawn(emulator, [...addresses, process.execPath, runtime, `lambda.${name}`], {
     cwd: task,
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,

@@ -1,13 +1,13 @@
 // For all files of tests: a LocalStack, given or started here; in it the packaged stack of a stage of its own; the archive,
-// unpacked; Lambda's emulator and runtime; MiniStack; the AWS CDK.
+// unpacked; Lambda's emulator and runtime; MiniStack; the AWS CLI, the CDK and osls.
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { deployToLocalStack, packagedTemplate } from "../../scripts/deploy-localstack.mjs";
+import { deployToLocalStack } from "../../scripts/deploy-localstack.mjs";
 import { installPackage } from "../../scripts/install.mjs";
 import { getLocalStack } from "../../scripts/localstack/run.mjs";
-import { installMiniStack, installRuntime } from "../../scripts/package-emulator.mjs";
+import { installAwsCli, installMiniStack, installRuntime } from "../../scripts/package-emulator.mjs";
 
 const root = join(import.meta.dirname, "../..");
 const say = (line) => console.log(`deploy: ${line}`);
@@ -24,22 +24,22 @@ export async function setup(project) {
 }
 
 async function prepare(project) {
-  installPackage("test/deploy/cdk", say);
-  const programs = { ...installRuntime(say), miniStack: installMiniStack(say) };
+  installPackage("test/deploy/tools", say);
+  const programs = { ...installRuntime(say), miniStack: installMiniStack(say), awsCli: installAwsCli(say) };
   const interruption = new AbortController();
   localStack = await getLocalStack({ signal: interruption.signal }, say);
   directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
   // One name a run: a LocalStack that is given has those of earlier runs.
   const stage = `run${Date.now().toString(36).slice(-6)}`;
-  run(process.execPath, ["scripts/package.mjs", "--package", directory, "--stage", stage, "--param", "shape=each"]);
-  run("python3", ["-m", "zipfile", "-e", join(directory, "keelson-files.zip"), join(directory, "task")]);
-  const template = packagedTemplate(directory);
-  const variables = await deployToLocalStack(localStack.endpoint, say, template);
+  run(process.execPath, ["scripts/package.mjs", "--package", directory, "--stage", stage, "--shape", "each"]);
+  run("python3", ["-m", "zipfile", "-e", join(directory, "code.zip"), join(directory, "task")]);
+  const file = join(directory, `all-${stage}.json`);
+  const variables = await deployToLocalStack(localStack.endpoint, { stage, file }, say);
   project.provide("deployed", {
     endpoint: localStack.endpoint,
     prefix: `keelson-files-${stage}`,
     variables,
-    resources: template.Resources,
+    resources: JSON.parse(readFileSync(file, "utf8")).Resources,
     task: join(directory, "task"),
     ...programs,
   });

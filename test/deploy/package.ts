@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -40,10 +40,13 @@ export interface Deployed {
   readonly runtime: string;
   /** The server of MiniStack, a program. */
   readonly miniStack: string;
+  /** Where the program `aws` is. */
+  readonly awsCli: string;
 }
 
 /** What `npm run package` has made. */
 export interface Package {
+  readonly parameters: Readonly<Record<string, { readonly Default?: string | number }>>;
   readonly resources: Readonly<Record<string, Resource>>;
   /** The names of the files in the archive, and whatever else stands there as text. */
   readonly archive: string;
@@ -58,10 +61,13 @@ export async function packaged(...args: readonly string[]): Promise<Package> {
     cwd: root,
     env: withoutAccount(),
   });
-  const text = readFileSync(join(directory, "cloudformation-template-update-stack.json"), "utf8");
-  // Safe: osls has written a template.
-  const { Resources } = JSON.parse(text) as { Resources: Record<string, Resource> };
-  return { resources: Resources, archive: readFileSync(join(directory, "keelson-files.zip"), "latin1"), printed: stdout };
+  const [template = ""] = readdirSync(directory).filter((name) => name.endsWith(".json"));
+  // Safe: `keelson infra` has written a template.
+  const { Parameters: parameters, Resources: resources } = JSON.parse(readFileSync(join(directory, template), "utf8")) as {
+    Parameters: Package["parameters"];
+    Resources: Package["resources"];
+  };
+  return { parameters, resources, archive: readFileSync(join(directory, "code.zip"), "latin1"), printed: stdout };
 }
 
 /** The resources of a type, by their logical names. */

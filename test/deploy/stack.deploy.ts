@@ -18,7 +18,7 @@ const account = { endpoint, region: "us-east-1", credentials: { accessKeyId: "te
 const [dynamodb, sqs, eventBridge] = [new DynamoDBClient(account), new SQSClient(account), new EventBridgeClient(account)];
 const directory = mkdtempSync(join(tmpdir(), "keelson-deploy-"));
 const prefix = "keelson-files-dev";
-const tables = ["config", "once", "outbox", "files"];
+const tables = ["config", "once", "outbox", "kept-events", "files"];
 let started: StartedProcess;
 
 beforeAll(async () => {
@@ -107,7 +107,7 @@ test("the stack is what the container makes where nothing is", async () => {
     expect((await app.fetch("/files", { body: { name: "b.txt", sizeMb: 1 }, as: ann })).status).toBe(201);
     const own = app.env;
     for (const name of tables) {
-      const made = await tableOf(String(own[`KEELSON_TABLE_${name.toUpperCase()}`]));
+      const made = await tableOf(String(own[`KEELSON_TABLE_${name.toUpperCase().replace("-", "_")}`]));
       expect([name, await tableOf(`${untouched}-${name}`)]).toEqual([name, made]);
     }
     for (const [stacks, made] of [

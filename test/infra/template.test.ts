@@ -1,15 +1,33 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { server } from "../../examples/files/server.ts";
-import { dataTemplate } from "../../src/infra/server-template.ts";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { server as sample } from "../../examples/files/server.ts";
+import { extensionOf } from "../../src/infra/extension.ts";
+import { combined } from "../../src/infra/extensions.ts";
+import { type ServerTemplateOptions, serverTemplate } from "../../src/infra/server-template.ts";
 import { templateText } from "../../src/infra/template.ts";
 import { serverInternals } from "../../src/server/server.ts";
 import { root } from "./dockerfile.ts";
 
-// A failure here is mended by `npx keelson infra examples/files/server.ts --part data`.
-test("the sample's template of its data is what its server gives, byte by byte", () => {
-  const committed = readFileSync(join(root, "infra/generated/data-dev.json"), "utf8");
+let server: typeof sample;
+beforeAll(async () => {
+  // Its roles name the stage's parameters; another file of tests may have loaded the sample without.
+  vi.stubEnv("FILES_PARAMETERS", "/keelson-files/dev");
+  vi.resetModules();
+  ({ server } = await import("../../examples/files/server.ts"));
+});
+afterAll(() => void vi.unstubAllEnvs());
 
-  expect(committed).toBe(templateText(dataTemplate(serverInternals(server), { stage: "dev" })));
+const read = (file: string) => readFileSync(join(root, "infra", file), "utf8");
+const own = ["own.json", "own-one.json"].map((file) => extensionOf(JSON.parse(read(file))));
+
+// A failure is mended by `npx keelson infra examples/files/server.ts`, with `--part data`, and with FILES_PARAMETERS,
+// `--with infra/own.json --with infra/own-one.json`.
+test.each<[string, Partial<ServerTemplateOptions>]>([
+  ["data", { part: "data" }],
+  ["all", { part: "all", extension: combined(own) }],
+])("the sample's template of %s is what its server gives, byte by byte", (name, options) => {
+  const made = serverTemplate(serverInternals(server), { stage: "dev", ...options });
+
+  expect(read(`generated/${name}-dev.json`)).toBe(templateText(made));
 });
