@@ -49,8 +49,8 @@ describe("the functions of a server", () => {
     const jobs = defineFeature("jobs", (r) => void r.job("fork.wash", { input: z.object({}), handler: async () => 1 }));
     expect(names([jobs])).toEqual(["http", "queue", "sweep"]);
     expect(functions([jobs, forks, drawers, writer]).map(({ duties }) => duties)).toEqual([
-      ["claim", "later", "enqueue"],
-      ["claim", "later", "enqueue", "consume"],
+      ["claim", "steps", "later", "enqueue"],
+      ["claim", "steps", "later", "enqueue", "consume"],
       ["claim", "send-due"],
     ]);
     const events = defineFeature("events", (r) => r.event("fork.lost", z.object({})));
@@ -127,7 +127,7 @@ describe("the functions of a server", () => {
     const keys = defineFeature("keys", (r) => {
       r.config({ keys: { most: createTenantConfig("number", {}) } });
     });
-    const effects = ["claim", "publish", "enqueue"];
+    const effects = ["claim", "steps", "publish", "enqueue"];
     const each = new Map(functions([forks, writer, drawers, events], "each").map(({ name, duties }) => [name, duties]));
     expect(each.get("forksForkShow")).toEqual([]);
     expect(each.get("writerForkCountAll")).toEqual(effects);
@@ -136,7 +136,7 @@ describe("the functions of a server", () => {
     expect(each.get("stream")).toEqual(["claim", "sweep-outbox", "read-stream"]);
     expect(each.get("sweep")).toEqual(["claim", "sweep-outbox"]);
     expect(functions([forks])[0]?.duties).toEqual([]);
-    expect(functions([writer, forks, drawers])[0]?.duties).toEqual(["claim"]);
+    expect(functions([writer, forks, drawers])[0]?.duties).toEqual(["claim", "steps"]);
     expect(functions([forks, keys], "each").map(({ duties }) => duties)).toEqual([
       ["read-config"],
       ["read-config", "operate-config", "claim"],

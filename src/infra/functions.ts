@@ -13,6 +13,7 @@ export type Duty =
   | "read-config"
   | "operate-config"
   | "claim"
+  | "steps"
   | "publish"
   | "keep-events"
   | "read-events"
@@ -198,6 +199,7 @@ function readingDuties(needs: Needs): Duty[] {
 function effectDuties({ jobs }: Registry, needs: Needs): Duty[] {
   return [
     "claim",
+    "steps",
     ...(needs.bus === undefined ? [] : ["publish" as const]),
     ...(jobs.size === 0 ? [] : ["later" as const]),
     ...(keepsEvents(needs) ? ["keep-events" as const, "read-events" as const] : []),

@@ -23,10 +23,10 @@ const functions = templateOf([spades, sheds], { part: "functions" });
 describe("a role", () => {
   test("has what its function does, each statement by its name", () => {
     const every = ["ReadParameters", "ReadKeyRing"];
-    const effects = ["Claim", "Publish", "PutEvents", "Enqueue"];
+    const effects = ["Claim", "Step", "Publish", "PutEvents", "Enqueue"];
     const tables = ["CheckTables", "WriteTables", "QueryIndexes"];
     const last = ["Log", "UseCustomerKey"];
-    const http = [...every, "ReadConfig", "OperateConfig", "Claim", "Publish", "PutEvents", "Enqueue"];
+    const http = [...every, "ReadConfig", "OperateConfig", "Claim", "Step", "Publish", "PutEvents", "Enqueue"];
     expect(sids(all, "HttpRole")).toEqual([...http, ...tables, ...last]);
     expect(sids(all, "QueueRole")).toEqual([
       ...[...every, "ReadConfig", ...effects, "Consume", "DeadLetter"],

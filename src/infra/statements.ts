@@ -56,18 +56,18 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     case "operate-config":
       return [{ Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config }];
     // Taken and completed (PutItem), looked at for a duplicate (GetItem), renewed for what takes long (UpdateItem), released
-    // for what failed (DeleteItem); a step is begun by who holds it (ConditionCheckItem).
+    // for what failed (DeleteItem).
     case "claim":
       return [
         {
           Sid: "Claim",
-          Action: [
-            ...["dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"],
-            "dynamodb:UpdateItem",
-          ],
+          Action: ["dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],
           Resource: [place.tableArn(onceTable)],
         },
       ];
+    // `ctx.step`: a row beside the claim, begun in a transaction by who holds that.
+    case "steps":
+      return [{ Sid: "Step", Action: ["dynamodb:ConditionCheckItem"], Resource: [place.tableArn(onceTable)] }];
     // `ctx.publish`: an event is written with the effects, and removed once it is dispatched.
     case "publish":
       return [{ Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox }, putEvents];

@@ -222,6 +222,8 @@ test("an error is logged under the name of its class, although the bundle is min
 // What a run does not come across: why it is granted all the same.
 const onlySometimes: Readonly<Record<string, string>> = {
   "dynamodb:UpdateItem once": "renews the lease of a handler that takes longer than 10 s",
+  "dynamodb:ConditionCheckItem once": "begins a step of any write, consumer or job",
+  "dynamodb:UpdateItem outbox": "marks a job that is due before it is sent",
   "dynamodb:GetItem once": "reads a duplicate's claim, or the parts of a large answer",
   "dynamodb:DeleteItem once": "releases the claim of a handler that fails",
   "ssm:GetParametersByPath config/*": "IAM takes a path for the path itself, or for what is below it",
