@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 75_000,
   "read at start": 355_000,
-  "all of it": 1_150_000,
+  "all of it": 1_200_000,
 };
 
 /** What is no code of the sample and keelson's. */

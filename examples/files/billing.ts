@@ -1,20 +1,57 @@
-import { defineFeature, type Query } from "keelson";
+import { defineFeature, PermanentError, type Query } from "keelson";
 import * as z from "zod";
+import type { ChargePlan } from "./payments.ts";
 
 const planInput = z.object({});
 const planOutput = z.object({ plan: z.enum(["free", "pro"]) });
+const month = z.object({ month: z.string().regex(/^\d{4}-\d{2}$/) });
 
 declare module "keelson" {
   interface Queries {
     "billing.plan.current": Query<typeof planInput, typeof planOutput>;
   }
+  interface Jobs {
+    "billing.plan.charge": z.input<typeof month>;
+  }
 }
 
-/** Which plan a tenant is on: `acme` pays, everybody else tries it out. */
-export const billing = defineFeature("billing", (r) => {
-  r.query("plan.current", {
-    input: planInput,
-    output: planOutput,
-    handler: async (ctx) => ({ plan: ctx.user.tenantId === "acme" ? "pro" : "free" }),
+/** Who pays; everybody else tries it out. */
+const customers = ["acme"];
+
+/** What the developer of an application decides when building the feature. */
+export interface BillingOptions {
+  /** Charges at the payment provider. */
+  readonly charge: ChargePlan;
+}
+
+/** Which plan a tenant is on, and what it pays for it. */
+export const createBillingFeature = ({ charge }: BillingOptions) =>
+  defineFeature("billing", (r) => {
+    r.query("plan.current", {
+      input: planInput,
+      output: planOutput,
+      handler: async (ctx) => ({ plan: customers.some((one) => one === ctx.user.tenantId) ? "pro" : "free" }),
+    });
+
+    r.schedule("plan.monthly", {
+      cron: "0 6 1 * *",
+      timeZone: "Europe/Paris",
+      handler: async (ctx, { at }) => {
+        const payload = { month: at.toISOString().slice(0, 7) };
+        for (const tenantId of customers) await ctx.enqueue("billing.plan.charge", payload, { tenantId });
+      },
+    });
+
+    r.job("plan.charge", {
+      input: month,
+      handler: async (ctx, payload) => {
+        const { tenantId } = ctx.user;
+        if (tenantId === undefined) throw new PermanentError("a plan belongs to a tenant, and the charge has none");
+        // No transaction holds what a provider does: a job that dies and runs again charges with the same key.
+        const { id } = await ctx.step("charge", { ifUnknown: "retry" }, (key) =>
+          charge({ tenantId, cents: 4_900, ...payload }, key),
+        );
+        await ctx.delivery.send("log", { text: "the plan was charged", charge: id, ...payload });
+      },
+    });
   });
-});

@@ -1,4 +1,4 @@
-import { lambdaHandler, lambdaHttp, lambdaQueue, lambdaStream, lambdaSweep } from "keelson/lambda";
+import { lambdaHandler, lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
 import { server } from "./server.ts";
 
 /** One function for all routes. */
@@ -18,5 +18,8 @@ export const queue = lambdaQueue(server);
 /** The stream of the outbox: dispatches at once what other functions have left in it. */
 export const stream = lambdaStream(server);
 
-/** For a schedule: dispatches what the stream has given up. */
+/** For a rule of one minute: dispatches what the stream has given up, and jobs that are due. */
 export const sweep = lambdaSweep(server);
+
+/** For a rule of one minute: runs the schedules that are due. */
+export const schedule = lambdaSchedule(server);

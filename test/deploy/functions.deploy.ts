@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { promisify } from "node:util";
-import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-dynamodb";
+import { DynamoDBClient, GetItemCommand, PutItemCommand, ScanCommand } from "@aws-sdk/client-dynamodb";
 import { type Message, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { signToken } from "../../src/identity/token.ts";
@@ -200,11 +200,25 @@ test("the function for the stream dispatches what is left in the outbox", async 
   expect(await received("events", ({ Body = "" }) => Body.includes(key.eventId))).toHaveLength(1);
 });
 
-test("the function for a schedule dispatches what is older", async () => {
+test("the function for the outbox dispatches what is older", async () => {
   const key = await leftInOutbox(60_000);
 
   expect(await (await functionNamed("sweep")).invoke({})).toEqual({ dispatched: 1, left: 0, setAside: 0 });
   expect(await isInOutbox(key)).toBe(false);
+});
+
+test("the function for schedules runs what is due, once, and its job charges", async () => {
+  const lambda = await functionNamed("schedule");
+  expect(await lambda.invoke({})).toEqual({ fired: 0, failed: 0 }); // it is seen for the first time
+  await lookedLast(Date.now() - 40 * 86_400_000);
+
+  expect(await lambda.invoke({})).toEqual({ fired: 1, failed: 0 });
+  expect(await lambda.invoke({})).toEqual({ fired: 0, failed: 0 });
+  const [job] = await received("jobs.fifo", ({ Body = "" }) => Body.includes("billing.plan.charge"));
+  const queue = await functionNamed("queue");
+  expect(await queue.invoke({ Records: [recordOf(job, "jobs.fifo")] })).toEqual({ batchItemFailures: [] });
+  const [message] = await received("jobs.fifo", ({ Body = "" }) => Body.includes("the plan was charged"));
+  expect(JSON.parse(message?.Body ?? "")).toMatchObject({ tenantId: "acme" });
 });
 
 // The last of them: from now on no file can be changed.
@@ -251,6 +265,7 @@ describe("the role of each function", () => {
     "queue",
     "stream",
     "sweep",
+    "schedule",
   ];
 
   test.each(roles)("%s: every call is allowed, and what is allowed is needed", (name) => {
@@ -402,7 +417,7 @@ async function functionNamed(name: string): Promise<EmulatedFunction> {
   const calls = await recordCalls(endpoint);
   const handler = name === "operate" ? "http" : name;
   // As in the template: those that answer no requests are not given the secret.
-  const secrets = ["queue", "stream", "sweep"].includes(name) ? {} : { KEELSON_AUTH_SECRET: secret };
+  const secrets = ["queue", "schedule", "stream", "sweep"].includes(name) ? {} : { KEELSON_AUTH_SECRET: secret };
   const lambda = await startFunction(deployed, handler, { env: { AWS_ENDPOINT_URL: calls.endpoint, ...secrets } });
   started.set(name, { lambda, calls });
   return lambda;
@@ -466,6 +481,14 @@ async function leftInOutbox(ageMs: number) {
   const Item = Object.fromEntries(Object.entries(item).map(([name, S]) => [name, { S }]));
   await dynamodb.send(new PutItemCommand({ TableName: `${prefix}-outbox`, Item }));
   return key;
+}
+
+/** Makes it long ago that the sample's only schedule fired last. */
+async function lookedLast(atMs: number): Promise<void> {
+  const TableName = `${prefix}-once`;
+  const { Items = [] } = await dynamodb.send(new ScanCommand({ TableName, FilterExpression: "attribute_exists(lastMs)" }));
+  expect(Items).toHaveLength(1);
+  await dynamodb.send(new PutItemCommand({ TableName, Item: { ...Items[0], lastMs: { N: String(atMs) } } }));
 }
 
 async function isInOutbox({ pk, sk }: { readonly pk: string; readonly sk: string }): Promise<boolean> {

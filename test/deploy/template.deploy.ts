@@ -13,8 +13,8 @@ interface Statement {
 }
 
 describe.each([
-  ["one function for all routes", [], 4],
-  ["one function for each handler, in production", ["--stage", "prod", "--shape", "each"], 10],
+  ["one function for all routes", [], 5],
+  ["one function for each handler, in production", ["--stage", "prod", "--shape", "each"], 11],
 ])("packaged as %s", (_name, args, count) => {
   let made: Package;
   beforeAll(async () => {
@@ -53,7 +53,7 @@ describe.each([
 
   test("functions that answer requests have the secret of tokens, and no other has", () => {
     for (const [name, { Properties }] of ofType(made, "AWS::Lambda::Function")) {
-      const answers = !/^(Queue|Stream|Sweep)LambdaFunction$/.test(name);
+      const answers = !/^(Queue|Schedule|Stream|Sweep)LambdaFunction$/.test(name);
       const secret = JSON.stringify(variablesOf(Properties)["KEELSON_AUTH_SECRET"]);
       expect([name, secret?.includes("{{resolve:secretsmanager:")]).toEqual([name, answers ? true : undefined]);
     }
@@ -170,7 +170,7 @@ describe.each([
     );
 
     expect(declared.length).toBe(6);
-    expect(asked.sort()).toEqual([...(count === 4 ? [] : declared), "$default"].sort());
+    expect(asked.sort()).toEqual([...(count === 5 ? [] : declared), "$default"].sort());
   });
 
   test("the sizes of the bundle are printed", () => {

@@ -55,6 +55,7 @@ export function describeGeneratedRoles(recorded: Recorded): void {
       ["Queue", "each", ["queue"]],
       ["Stream", "each", ["stream"]],
       ["Sweep", "each", ["sweep"]],
+      ["Schedule", "each", ["schedule"]],
     ];
     test.each(functions)(
       "of %s in shape %s allows every call, those on rows of tenants to their tenant",
