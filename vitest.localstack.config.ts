@@ -5,18 +5,19 @@ const endpoint = process.env["LOCALSTACK_ENDPOINT"];
 if (!endpoint) throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
 
 // What `npm run test:localstack` runs against a LocalStack: the contract suites, and what `npm test` and
-// `npm run test:system` run of writes that happen once, of events and of jobs on the embedded stack.
+// `npm run test:system` run of writes that happen once, of events, jobs, schedules and steps on the embedded stack.
 export default defineConfig({
   resolve: { alias },
   test: {
     include: [
       "test/localstack/*.contract.ts",
-      "test/once/{isolation,powertools-defects,processes.system,steps,writes}.test.ts",
-      "test/integration/{chain,crash-hooks.system,crash-sample.system,indexes}.test.ts",
+      "test/once/{isolation,powertools-defects,processes.system,steps,steps-ledger.system,writes}.test.ts",
+      "test/integration/{chain,crash-billing.system,crash-hooks.system,crash-sample.system,indexes}.test.ts",
+      "test/integration/{sample-billing,schedule-processes.system,schedules.system}.test.ts",
       "test/events/{later,processes.system}.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
-      "src/run/write-hooks.test.ts",
+      "src/run/{schedules,write-hooks}.test.ts",
       "src/server/server-runs.test.ts",
       "src/aws/{claim-store,step-store,tenant-rows}.test.ts",
     ],

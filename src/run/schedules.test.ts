@@ -57,10 +57,12 @@ async function start(server = serverOf()): Promise<void> {
 }
 
 const newLines = () => app.logs.slice(seen).map(({ msg }) => msg);
+/** What a table is called: in an emulator of AWS each app has some of its own. */
+const tableOf = (name: string) => app.env[`KEELSON_TABLE_${name.toUpperCase()}`] ?? `keelson-${name}`;
 /** What the schedule has added up in its table, by time. */
 async function amounts(): Promise<Record<string, unknown>> {
   const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-made", ConsistentRead: true }));
+  const { Items = [] } = await db.send(new ScanCommand({ TableName: tableOf("made"), ConsistentRead: true }));
   return Object.fromEntries(Items.map(({ pk, amount }) => [pk, amount]));
 }
 
@@ -70,7 +72,7 @@ const count: ScheduleOptions["handler"] = (ctx, { at }) =>
     [
       {
         Update: {
-          TableName: "keelson-made",
+          TableName: tableOf("made"),
           Key: { pk: at.toISOString().slice(11, 16) },
           UpdateExpression: "ADD amount :one",
           ExpressionAttributeValues: { ":one": 1 },
@@ -356,13 +358,13 @@ test("its record stays, and says when it fired last", async () => {
   app.clock.advance(60_000);
   await app.settled();
   const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
-  const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-once" }));
+  const { Items = [] } = await db.send(new ScanCommand({ TableName: tableOf("once") }));
   const record = Items.find(({ sk }) => sk === "fires");
   expect(Object.keys(record ?? {}).sort()).toEqual(["lastMs", "pk", "sk"]);
   expect(record?.["lastMs"]).toBe(Math.floor(app.clock.now() / day) * day + 3 * hour);
   const { Items: claims = [] } = await db.send(
     new QueryCommand({
-      TableName: "keelson-once",
+      TableName: tableOf("once"),
       KeyConditionExpression: "pk = :pk",
       ExpressionAttributeValues: { ":pk": Items.find(({ sk }) => sk !== "fires")?.["pk"] },
     }),

@@ -13,25 +13,29 @@ import { startTestStack, type TestStack } from "../../src/testing/test-stack.ts"
 const hour = 3_600_000;
 const day = 24 * hour;
 
+interface Table {
+  readonly name: string;
+}
+
 /** Counts each time in a table, with the commit, by the schedule's name. */
 const counting =
-  (name: string): ScheduleOptions["handler"] =>
+  (table: Table, name: string): ScheduleOptions["handler"] =>
   (ctx, { at }) => {
     const Key = { pk: `${name} ${at.toISOString()}` };
     const expression = { UpdateExpression: "ADD amount :one", ExpressionAttributeValues: { ":one": 1 } };
-    return ctx.commit([{ Update: { TableName: "keelson-fires", Key, ...expression } }], undefined);
+    return ctx.commit([{ Update: { TableName: table.name, Key, ...expression } }], undefined);
   };
 
-function serverOf(declare: (r: FeatureBuilder) => void): Server {
+function serverOf(declare: (r: FeatureBuilder, table: Table) => void): Server {
   const feature = defineFeature("reports", (r) => {
-    r.table("fires", { partitionKey: "pk" });
-    declare(r as FeatureBuilder);
+    const table = r.table("fires", { partitionKey: "pk" });
+    declare(r as FeatureBuilder, table);
   });
   return buildServer({ features: [feature] });
 }
 
 test("wherever a process dies, what it commits happens once, and what was due fires", async () => {
-  const server = serverOf((r) => r.schedule("report.make", { cron: "0 3 * * *", handler: counting("make") }));
+  const server = serverOf((r, table) => r.schedule("report.make", { cron: "0 3 * * *", handler: counting(table, "make") }));
   const cuts = await crashEverywhere(server, {
     arrange: async (app) => {
       await app.settled();
@@ -40,7 +44,7 @@ test("wherever a process dies, what it commits happens once, and what was due fi
     act: (app) => app.settled(),
     check: async (app) => {
       const { db } = await app.ctx({ id: "ann", tenantId: "acme" });
-      const { Items = [] } = await db.send(new ScanCommand({ TableName: "keelson-fires", ConsistentRead: true }));
+      const { Items = [] } = await db.send(new ScanCommand({ TableName: firesTable(app.env), ConsistentRead: true }));
       expect(Items).toMatchObject([{ amount: 1 }]);
     },
   });
@@ -48,6 +52,11 @@ test("wherever a process dies, what it commits happens once, and what was due fi
     expect.arrayContaining(["after GetItem", "after PutItem", "after UpdateItem", "after TransactWriteItems"]),
   );
 }, 120_000);
+
+/** What the table is called: in an emulator of AWS each stack has some of its own. */
+function firesTable(env: Readonly<Record<string, string>>): string {
+  return env["KEELSON_TABLE_FIRES"] ?? "keelson-fires";
+}
 
 /** A number from 0 to 1 like any other, the same in each run of the test. */
 function createRandom(seed: number): () => number {
@@ -154,7 +163,7 @@ async function startFleet(server: Server) {
       let from: Record<string, unknown> | undefined;
       do {
         const page = await reader.adapters.database.send(
-          new ScanCommand({ TableName: "keelson-fires", ConsistentRead: true, ExclusiveStartKey: from }),
+          new ScanCommand({ TableName: firesTable(stack.env), ConsistentRead: true, ExclusiveStartKey: from }),
         );
         for (const { pk, amount } of page.Items ?? []) items[String(pk)] = amount;
         from = page.LastEvaluatedKey;
@@ -171,16 +180,16 @@ async function startFleet(server: Server) {
 
 test("five processes whose clocks differ let a schedule fire a thousand times, each time once, though some die of it", async () => {
   const runs = new Map<string, number>();
-  const count = counting("make");
-  const server = serverOf((r) =>
+  const server = serverOf((r, table) => {
+    const count = counting(table, "make");
     r.schedule("report.make", {
       ...{ cron: "0 * * * *", timeZone: "Europe/Paris" },
       handler: (ctx, fire) => {
         runs.set(fire.at.toISOString(), (runs.get(fire.at.toISOString()) ?? 0) + 1);
         return count(ctx, fire);
       },
-    }),
-  );
+    });
+  });
   const fleet = await startFleet(server);
   try {
     const random = createRandom(1);
@@ -224,9 +233,9 @@ const nights = [
 ] as const;
 
 test("five processes let a nightly schedule fire once a night in three zones, at both changes of daylight saving", async () => {
-  const server = serverOf((r) => {
+  const server = serverOf((r, table) => {
     for (const [index, [timeZone, time]] of nights.entries()) {
-      r.schedule(`report.night-${index}`, { cron: `${time} * * *`, timeZone, handler: counting(String(index)) });
+      r.schedule(`report.night-${index}`, { cron: `${time} * * *`, timeZone, handler: counting(table, String(index)) });
     }
   });
   const fleet = await startFleet(server);
