@@ -12,6 +12,8 @@ import { startTestStack, type TestStack } from "../../src/testing/test-stack.ts"
 
 const hour = 3_600_000;
 const day = 24 * hour;
+/** How often it fires: a call of an emulator of AWS takes ten times as long. */
+const fires = process.env["KEELSON_TEST_ENDPOINT"] ? 200 : 1_000;
 
 interface Table {
   readonly name: string;
@@ -194,7 +196,7 @@ test("five processes whose clocks differ let a schedule fire a thousand times, e
   try {
     const random = createRandom(1);
     const startMs = Math.ceil((fleet.clock.now() + day) / hour) * hour;
-    const times = Array.from({ length: 1_000 }, (_, index) => startMs + index * hour);
+    const times = Array.from({ length: fires }, (_, index) => startMs + index * hour);
     fleet.moveTo(startMs - 60_000);
     await fleet.lookAll();
     let disturbed = 0;
@@ -216,7 +218,7 @@ test("five processes whose clocks differ let a schedule fire a thousand times, e
       await fleet.lookAll();
     }
     expect(await fleet.amounts()).toEqual(Object.fromEntries(times.map((atMs) => [`make ${new Date(atMs).toISOString()}`, 1])));
-    expect(disturbed).toBeGreaterThan(10);
+    expect(disturbed).toBeGreaterThan(fires / 100);
   } finally {
     await fleet.close();
   }
