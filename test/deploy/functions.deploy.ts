@@ -240,8 +240,6 @@ const onlySometimes: Readonly<Record<string, string>> = {
   "dynamodb:UpdateItem outbox": "marks a job that is due before it is sent",
   "dynamodb:GetItem once": "reads a duplicate's claim, or the parts of a large answer",
   "dynamodb:DeleteItem once": "releases the claim of a handler that fails",
-  "dynamodb:ConditionCheckItem once": "`ctx.step` of any write, consumer, job or schedule: it is fenced by the claim",
-  "dynamodb:UpdateItem outbox": "marks a job that was due later, before it is sent",
   "ssm:GetParametersByPath config/*": "IAM takes a path for the path itself, or for what is below it",
   "dynamodb:BatchGetItem config": "`ctx.config` of a consumer, and the secret of a webhook",
   "dynamodb:PutItem outbox": "sets aside an event that the bus refuses for good",
