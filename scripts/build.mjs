@@ -34,6 +34,7 @@ try {
   const { status } = spawnSync(process.execPath, command, { stdio: "inherit" });
   if (status === 0) {
     removeUnreached(built);
+    removeDocumentation(built);
     markOptional(built);
     await replace(join(root, "dist"), built);
   }
@@ -55,6 +56,14 @@ function removeUnreached(folder) {
   for (const { types } of Object.values(exports)) if (types !== undefined) reach(join(folder, types.replace("./dist/", "")));
   for (const name of filesOf(folder)) {
     if (name.endsWith(".d.ts") && !reached.has(join(folder, name))) rmSync(join(folder, name));
+  }
+}
+
+/** Removes from the code what the declarations document: it would be read at every start, and weigh. */
+function removeDocumentation(folder) {
+  for (const name of filesOf(folder).filter((file) => file.endsWith(".js"))) {
+    const path = join(folder, name);
+    writeFileSync(path, readFileSync(path, "utf8").replace(/^[ \t]*\/\*\*[\s\S]*?\*\/[ \t]*\n/gm, ""));
   }
 }
 

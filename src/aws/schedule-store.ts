@@ -2,7 +2,6 @@ import type { Database } from "../context/database.ts";
 import type { ClaimKey } from "../once/claim.ts";
 import type { ScheduleStore } from "../run/schedule-store.ts";
 import { type Item, isNamed, marshalled } from "./claim-store.ts";
-import { GetItemCommand, UpdateItemCommand } from "./dynamodb-sdk.ts";
 
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";
@@ -16,6 +15,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
     ConditionExpression: string,
     values: Readonly<Record<string, number>>,
   ): Promise<Item | undefined> => {
+    const { UpdateItemCommand } = await import("./dynamodb-sdk.ts");
     const command = new UpdateItemCommand({
       TableName: tableName,
       Key: marshalled({ pk: partition, sk: sort }),
@@ -33,6 +33,7 @@ export function dynamoSchedules(database: Database, tableName: string): Schedule
   };
 
   const read: ScheduleStore["read"] = async ({ partition, sort }) => {
+    const { GetItemCommand } = await import("./dynamodb-sdk.ts");
     const Key = marshalled({ pk: partition, sk: sort });
     const { Item } = await database.send(new GetItemCommand({ TableName: tableName, Key, ConsistentRead: true }));
     if (Item === undefined) return undefined;
