@@ -1,6 +1,6 @@
-import { globSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 const source = (path: string) => join(import.meta.dirname, "src", path);
@@ -28,7 +28,16 @@ const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.tes
 const changesProcess = /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
 const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others })
   .map((file) => file.replaceAll("\\", "/"))
-  .filter((file) => changesProcess.test(readFileSync(new URL(file, import.meta.url), "utf8")));
+  .filter((file) => textsOf(join(import.meta.dirname, file)).some((text) => changesProcess.test(text)));
+
+/** The text of a file, and of the helpers beside it that it imports. */
+function textsOf(file: string, seen = new Set<string>()): string[] {
+  if (seen.has(file) || !existsSync(file)) return [];
+  seen.add(file);
+  const text = readFileSync(file, "utf8");
+  const helpers = [...text.matchAll(/from "\.\/([\w./-]+\.ts)"/g)].map(([, path = ""]) => join(dirname(file), path));
+  return [text, ...helpers.flatMap((helper) => textsOf(helper, seen))];
+}
 
 // Hundreds of processes load the same sources and the same SDK: what one has compiled, the others read. Half of their start.
 process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.cache/compiled");

@@ -142,6 +142,8 @@ export const loggingRows: readonly Row[] = [
       for (const part of ["file.read", "name", "r-as-pretty"]) expect(pretty).toContain(part);
       for (const other of [undefined, "json", "", "text"]) {
         const lines = await printed(other);
+        // Seen as text first: a line that is no JSON shows what it is.
+        expect(lines).toEqual([expect.stringMatching(/^\{.*\}$/)]);
         expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ level: "info", msg: "file.read", name: "a" }]);
       }
     },
