@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { isolationRole } from "./isolation.ts";
+import { optionProblems } from "./options.ts";
 
 const [role, other] = ["arn:aws:iam::123456789012:role/tenants", "arn:aws:iam::123456789012:role/others"];
 const named = { KEELSON_ISOLATION_ROLE: other };
@@ -19,4 +20,13 @@ test("asked for in production, and named by nothing, it is an error that says wh
   expect(() => isolationRole({ isolation: {} }, {}, true)).toThrow(
     "isolation: there is no role; set KEELSON_ISOLATION_ROLE to its ARN, or isolation.role of buildServer",
   );
+});
+
+test("the role is an ARN, of any partition and path", () => {
+  for (const good of [role, "arn:aws-cn:iam::123456789012:role/teams/a+b=c,d.e@f_g"]) {
+    expect(optionProblems({ features: [], isolation: { role: good } })).toEqual([]);
+  }
+  for (const bad of ["tenants", `${role}\n`, role.replace("role", "user"), ""]) {
+    expect(optionProblems({ features: [], isolation: { role: bad } })).toMatchObject([{ key: "isolation.role" }]);
+  }
 });

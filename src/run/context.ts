@@ -203,7 +203,7 @@ class Context implements PipelineContext {
     member("unschedule", (session) => async (jobId: string) => effectsOf(session, "unschedule").unschedule(jobId));
     member(
       "step",
-      (session) => async (name: string, options: StepOptions | undefined, call: (key: string) => unknown) =>
+      (session) => async (name: string, options: StepOptions, call: (key: string) => unknown) =>
         effectsOf(session, "step").step(name, options, call),
     );
     member("delivery", (session) => {

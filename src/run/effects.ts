@@ -28,7 +28,7 @@ export interface Effects {
   enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }>;
   unschedule(jobId: string): Promise<boolean>;
   deliver: DeliveryAccessor["send"];
-  step(name: string, options: StepOptions | undefined, call: (key: string) => unknown): Promise<unknown>;
+  step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown>;
   /** Commits items together with the events so far, and dispatches these. */
   commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
   /**
@@ -152,7 +152,7 @@ class RunEffects implements Effects {
     this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
   }
 
-  async step(name: string, options: StepOptions | undefined, call: (key: string) => unknown): Promise<unknown> {
+  async step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown> {
     const held = this.#run.held();
     if (held === undefined) throw new Error(noClaim);
     // Loaded with the first step: no other run needs it.

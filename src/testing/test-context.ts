@@ -30,7 +30,7 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) => runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
     unschedule: (jobId) => runAlone((ctx) => ctx.unschedule(jobId)),
-    step: (name, options, call) => runAlone((ctx) => ctx.step(name, options ?? {}, call)),
+    step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
     deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
   };
   return createContext(scope, adapters, {
