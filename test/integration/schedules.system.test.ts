@@ -180,7 +180,7 @@ async function startFleet(server: Server) {
   };
 }
 
-test("five processes whose clocks differ let a schedule fire a thousand times, each time once, though some die of it", async () => {
+test(`five processes whose clocks differ let a schedule fire ${fires} times, each time once, though some die of it`, async () => {
   const runs = new Map<string, number>();
   const server = serverOf((r, table) => {
     const count = counting(table, "make");
