@@ -337,19 +337,17 @@ test("a time of two expressions, as in a rolling deployment, fires once", async 
   await next.close();
 });
 
-// With an emulator of AWS, settling waits for a minute and more before it says so.
-test.skipIf(process.env["KEELSON_TEST_ENDPOINT"])(
-  "settling that comes to no end names the schedule",
-  async () => {
+// With an emulator of AWS, settling waits for a minute and more before it says so: there is no such test there.
+if (!process.env["KEELSON_TEST_ENDPOINT"]) {
+  test("settling that comes to no end names the schedule", async () => {
     await start();
     app.clock.advance(60_000);
     for (let call = 1; call <= 200; call += 1) app.faults.before("GetItem", call).fail("InternalServerError");
     await expect(app.settled()).rejects.toThrow(
       "app.settled: 1 are left in schedules, outbox and queues: reports.report.nightly",
     );
-  },
-  60_000,
-);
+  }, 60_000);
+}
 
 test("a store that fails is told of, and looked at again", async () => {
   await start();
