@@ -17,7 +17,7 @@ export default defineConfig({
       "test/events/{later,processes.system}.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",
-      "src/run/{schedules,write-hooks}.test.ts",
+      "src/run/{schedules.system,write-hooks}.test.ts",
       "src/server/server-runs.test.ts",
       "src/aws/{claim-store,step-store,tenant-rows}.test.ts",
     ],
