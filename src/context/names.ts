@@ -3,7 +3,8 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 /** The input and output types of a query, from its schemas. */
 export interface Query<Input extends StandardSchemaV1, Output extends StandardSchemaV1> {
   readonly input: StandardSchemaV1.InferInput<Input>;
-  readonly output: StandardSchemaV1.InferInput<Output>;
+  /** What the `output` schema gives: what is sent, and what `ctx.query` returns. */
+  readonly output: StandardSchemaV1.InferOutput<Output>;
 }
 
 /**
@@ -23,7 +24,8 @@ export interface Write<Input extends StandardSchemaV1, Output extends StandardSc
   readonly input: StandardSchemaV1.InferInput<Input>;
   /** What it makes of that: what the handler and the hooks get. */
   readonly accepted: StandardSchemaV1.InferOutput<Input>;
-  readonly output: StandardSchemaV1.InferInput<Output>;
+  /** What the `output` schema gives: what is sent, and what hooks get. */
+  readonly output: StandardSchemaV1.InferOutput<Output>;
 }
 
 /**

@@ -82,7 +82,8 @@ export interface FeatureBuilder<Name extends string = string> {
     Output = DeclaredOutput<`${Name}.${Operation}`>,
     const Result = Awaitable<Output>, // what an editor completes
     Rule extends AccessRule = AccessRule,
-  >(name: Operation, options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`>): void;
+    Sent = Output,
+  >(name: Operation, options: QueryOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>): void;
   /** Declares a handler that changes something, called `<entity>.<operation>`. */
   write<
     const Operation extends string,
@@ -90,7 +91,8 @@ export interface FeatureBuilder<Name extends string = string> {
     Output = DeclaredOutput<`${Name}.${Operation}`>,
     const Result = Awaitable<Output>,
     Rule extends AccessRule = AccessRule,
-  >(name: Operation, options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`>): void;
+    Sent = Output,
+  >(name: Operation, options: WriteOptions<Input, Output, Result, Rule, `${Name}.${Operation}`, Sent>): void;
   /**
    * Hooks into a write of any feature of the server, by its full name. All hooks of a write run under its claim, in the order of
    * the features; a replay runs none.

@@ -43,15 +43,16 @@ type WriteInput<Input extends StandardSchemaV1, Name extends keyof Writes & stri
   ? Input
   : `${Name} has another input in Writes`;
 
-type OutputSchema<Output, Name extends string> = Name extends keyof Queries
-  ? [Output] extends [Queries[Name]["output"]]
-    ? StandardSchemaV1<Output>
+/** A schema that takes what the handler returns and gives what is sent, which is what an entry of `Queries` or `Writes` has. */
+type OutputSchema<Output, Sent, Name extends string> = Name extends keyof Queries
+  ? [Sent] extends [Queries[Name]["output"]]
+    ? StandardSchemaV1<Output, Sent>
     : `${Name} has another output in Queries`
   : Name extends keyof Writes
-    ? [Output] extends [Writes[Name]["output"]]
-      ? StandardSchemaV1<Output>
+    ? [Sent] extends [Writes[Name]["output"]]
+      ? StandardSchemaV1<Output, Sent>
       : `${Name} has another output in Writes`
-    : StandardSchemaV1<Output>;
+    : StandardSchemaV1<Output, Sent>;
 
 /** What the result of a handler is where its options have no `output`. */
 export type DeclaredOutput<Name extends string> = Name extends keyof Queries
@@ -60,11 +61,15 @@ export type DeclaredOutput<Name extends string> = Name extends keyof Queries
     ? Writes[Name]["output"]
     : unknown;
 
-interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule, Name extends string> {
+interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule extends AccessRule, Name extends string, Sent> {
   /** Any Standard Schema; the handler gets its output. Without one it gets the raw input, as `unknown`. */
   readonly input?: DeclaredInput<Input, Name>;
-  /** Types the result. Outside production a result that does not match is a 500; of a `Response` a JSON body of a 2xx. Never transforms the result. */
-  readonly output?: OutputSchema<Output, Name>;
+  /**
+   * Any Standard Schema. It checks the result before anything is committed or stored, and what it gives is what is sent: without
+   * what it removes, with its defaults and transforms. The handler returns what it takes. A result that does not fit is a 500
+   * `response_mismatch`. Of a `Response` it checks a JSON body of a 2xx; streams, bytes, redirects and errors it does not.
+   */
+  readonly output?: OutputSchema<Output, Sent, Name>;
   /** `ctx.user` follows `access`: behind every rule but `access.everyone` its IDs are strings. */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
@@ -85,8 +90,8 @@ interface Unrouted {
 }
 
 /**
- * Options of a query. A query reads, and its route is a GET. `Result` is what its handler returns, a promise or not, and `Name`
- * the full name, of which {@link Queries} may have an entry.
+ * Options of a query. A query reads, and its route is a GET. `Output` is what its `output` takes and `Sent` what that gives,
+ * `Result` what its handler returns, a promise or not, and `Name` the full name, of which {@link Queries} may have an entry.
  */
 export type QueryOptions<
   Input extends StandardSchemaV1,
@@ -94,11 +99,12 @@ export type QueryOptions<
   Result,
   Rule extends AccessRule = AccessRule,
   Name extends string = string,
-> = HandlerOptions<Input, Output, Result, Rule, Name> & (Routed<Rule> | Unrouted);
+  Sent = Output,
+> = HandlerOptions<Input, Output, Result, Rule, Name, Sent> & (Routed<Rule> | Unrouted);
 
 /**
- * Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. `Result` and `Name` are as
- * those of a query, `Name` with {@link Writes}.
+ * Options of a write. A write changes something, and its route is a POST, PUT, PATCH or DELETE. Its types are as those of a
+ * query, `Name` with {@link Writes}.
  */
 export type WriteOptions<
   Input extends StandardSchemaV1,
@@ -106,7 +112,8 @@ export type WriteOptions<
   Result,
   Rule extends AccessRule = AccessRule,
   Name extends string = string,
-> = HandlerOptions<Input, Output, Result, Rule, Name> &
+  Sent = Output,
+> = HandlerOptions<Input, Output, Result, Rule, Name, Sent> &
   Repeats &
   (
     | (Routed<Rule> & { /** The kind of body the route takes: `json` unless said otherwise. */ readonly body?: BodyKind })

@@ -80,6 +80,16 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /** The ARN of the role that is assumed for each tenant. Default `KEELSON_ISOLATION_ROLE`; outside production only that. */
     readonly role?: string;
   };
+  /** How results are held to the `output` schemas of their handlers. */
+  readonly output?: {
+    /** `development` checks in development and test, and sends results in production as handlers return them. Default `always`. */
+    readonly check?: "always" | "development";
+    /**
+     * What becomes of a result that does not fit: `refuse` answers 500 `response_mismatch` and commits nothing, `send` sends
+     * it as it is and logs `response.mismatch`. Default `refuse`.
+     */
+    readonly mismatch?: "refuse" | "send";
+  };
   readonly messages?: {
     /**
      * Whether events, jobs and deliveries prove that they come from this server. `require` refuses those that do not; only
@@ -137,6 +147,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     delivery: unchecked,
     isolation: unchecked,
     messages: unchecked,
+    output: unchecked,
     shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
@@ -189,6 +200,10 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   });
   group("messages", options?.messages, {
     proof: (value) => (messageProofs.includes(value) ? undefined : "off, sign or require"),
+  });
+  group("output", options?.output, {
+    check: (value) => (value === "always" || value === "development" ? undefined : "always or development"),
+    mismatch: (value) => (value === "refuse" || value === "send" ? undefined : "refuse or send"),
   });
   if (options?.auth !== undefined) {
     const wrong = authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));

@@ -17,6 +17,7 @@ export const errorCodes = Object.freeze({
   idempotency_key_reused: 422,
   too_many_requests: 429,
   internal_error: 500,
+  response_mismatch: 500,
   response_too_large: 500,
   config_unavailable: 503,
   isolation_unavailable: 503,

@@ -119,7 +119,8 @@ function isNodeStream(body: unknown): boolean {
   return typeof body === "object" && body !== null && "pipe" in body && typeof body.pipe === "function";
 }
 
-function jsonText(body: unknown): string {
+/** The JSON of what a handler returned. @throws TypeError saying why there is none. */
+export function jsonText(body: unknown): string {
   let text: string | undefined;
   try {
     text = JSON.stringify(body);

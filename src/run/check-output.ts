@@ -1,45 +1,127 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { HandlerDeclaration } from "../declare/handler.ts";
-import { isReply, isWebResponse } from "../http/response.ts";
+import { FrameworkError } from "../errors/errors.ts";
+import { isReply, isWebResponse, isWebStream, jsonText } from "../http/response.ts";
 import { ReadResponse, readResponse, UnreadableResponse } from "../http/web-response.ts";
-import type { Environment } from "../process/environment.ts";
+import type { Logger } from "../log/logger.ts";
+import type { RequestScope } from "./scope.ts";
 
-/** What a handler returned: a `Response` is read, and what has an `output` schema is held against it as {@link checkOutput} does. */
+/** What a handler returned: a `Response` is read, and what has an `output` schema is what {@link checkOutput} makes of it. */
 export async function receiveResult(
   declaration: HandlerDeclaration,
   returned: unknown,
-  environment: Environment,
+  scope: RequestScope,
+  log?: Logger,
 ): Promise<unknown> {
-  const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, environment));
+  const result = await checkOutput(declaration, returned, scope, log);
   return isWebResponse(result) ? readResponse(result, declaration.kind) : result;
 }
 
 /**
- * Gives a result as it is; outside production it is held against the `output` schema of its handler.
+ * Makes of a result what the `output` schema of its handler gives. A result whose body the schema does not describe stays as it
+ * is: a stream, bytes, an error, a redirect. So does every one where the server's `output` says that nothing is checked.
  *
- * @throws Error where it does not fit, naming the handler and the paths.
+ * @param log - carries the name of the handler; default: the scope's.
+ * @throws FrameworkError `response_mismatch` where it does not fit, with handler and paths in its cause.
  */
-export function checkOutput(declaration: HandlerDeclaration, result: unknown, environment: Environment): unknown {
-  return declaration.output === undefined || environment === "production" ? result : checked(declaration, result);
+export function checkOutput(
+  declaration: HandlerDeclaration,
+  returned: unknown,
+  scope: RequestScope,
+  log?: Logger,
+): Promise<unknown> | unknown {
+  const { output } = declaration;
+  const { environment, server } = scope.runtime;
+  if (output === undefined) return returned;
+  if (environment === "production" && server.options.output?.check === "development") return returned;
+  return checked(declaration, output, returned, scope, log);
 }
 
-async function checked(declaration: HandlerDeclaration, returned: unknown): Promise<unknown> {
+async function checked(
+  declaration: HandlerDeclaration,
+  schema: StandardSchemaV1,
+  returned: unknown,
+  scope: RequestScope,
+  log: Logger | undefined,
+): Promise<unknown> {
   const given = await returned;
   const result = isWebResponse(given) ? await readResponse(given, declaration.kind) : given;
-  if (!isCheckable(result)) return result;
-  const value = isReply(result) ? result.body : result instanceof ReadResponse ? result.value : result;
-  const outcome = await declaration.output?.["~standard"].validate(value);
-  if (outcome?.issues === undefined) return result;
-  const problems = outcome.issues.slice(0, 10).map(({ path = [], message }) => {
-    const dotted = path.map((part) => String(typeof part === "object" ? part.key : part)).join(".");
-    return dotted === "" ? message : `${dotted}: ${message}`;
-  });
-  throw new Error(
-    `${declaration.name}: the result does not fit its output schema (${problems.join("; ")}); mend the handler or the schema`,
-  );
+  if (!isDescribed(result)) return result;
+  let body: unknown = result;
+  if (isReply(result)) body = result.body;
+  else if (result instanceof ReadResponse) {
+    try {
+      body = result.value;
+    } catch {
+      return misfit(declaration, result, ["result"], scope, log); // its error quotes the body
+    }
+  }
+  const validation = schema["~standard"].validate(body);
+  const outcome = validation instanceof Promise ? await validation : validation;
+  if (outcome.issues !== undefined) return misfit(declaration, result, pathsOf(outcome.issues), scope, log);
+  if (isReply(result)) return Object.freeze({ ...result, body: outcome.value });
+  return result instanceof ReadResponse ? withValue(result, outcome.value) : outcome.value;
 }
 
-/** Of a `Response` only JSON of a success: a redirect, an error or a file says nothing of the output. */
-function isCheckable(result: unknown): boolean {
+/** Whether the `output` schema says of a result what it has to be. */
+function isDescribed(result: unknown): boolean {
   if (result instanceof UnreadableResponse) return false;
-  return !(result instanceof ReadResponse) || (result.isJson && result.status < 300);
+  if (result instanceof ReadResponse) return result.isJson && result.status < 300;
+  if (!isReply(result)) return !isRaw(result);
+  return (result.status ?? 200) < 300 && !isRaw(result.body);
+}
+
+function isRaw(body: unknown): boolean {
+  return body instanceof Uint8Array || body instanceof ArrayBuffer || isWebStream(body);
+}
+
+const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
+
+/** The same answer with another value, written as JSON. Headers that vouch for the bytes of before are left out. */
+function withValue({ status, headers: given, cookies }: ReadResponse, value: unknown): ReadResponse {
+  const headers = Object.fromEntries(Object.entries(given).filter(([name]) => !digests.includes(name)));
+  return new ReadResponse({ status, headers, cookies, body: value === undefined ? undefined : jsonText(value) });
+}
+
+/** Gives the result as it is where the server sends it all the same. @throws FrameworkError `response_mismatch` otherwise. */
+function misfit(
+  { name }: HandlerDeclaration,
+  result: unknown,
+  paths: readonly string[],
+  scope: RequestScope,
+  log: Logger | undefined,
+): unknown {
+  if (scope.runtime.server.options.output?.mismatch === "send") {
+    scope.misfits ??= new Set();
+    if (!scope.misfits.has(name)) (log ?? scope.log).warn("response.mismatch", { paths });
+    scope.misfits.add(name);
+    return result;
+  }
+  const what = `${name}: the result does not fit its output schema at ${paths.join(", ")}; mend the handler or the schema`;
+  throw new FrameworkError("response_mismatch", "The server's answer is not what it should be", {
+    cause: new TypeError(what),
+  });
+}
+
+const maxPaths = 10;
+const maxParts = 20;
+
+/** Where a result does not fit; never what is there: messages of issues may quote it, and so does a name that is data. */
+function pathsOf(issues: readonly StandardSchemaV1.Issue[]): string[] {
+  const paths = new Set<string>();
+  for (const { path = [] } of issues) {
+    const dotted = path
+      .slice(0, maxParts)
+      .map((part) => shown(typeof part === "object" ? part.key : part))
+      .join(".");
+    paths.add(dotted === "" ? "result" : dotted);
+    if (paths.size === maxPaths) break;
+  }
+  return [...paths];
+}
+
+/** A member of a schema is named like one of a program; what is not, such as an address, is a key of a record. */
+function shown(part: PropertyKey): string {
+  const text = String(part);
+  return /^(?:\d{1,9}|[A-Za-z_$][\w$-]{0,63})$/.test(text) ? text : "*";
 }

@@ -280,7 +280,7 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
   if (declaration.access !== undefined) assertAllowed(declaration.access, session.user);
   const ctx = new Context(session, session.logFor(declaration.name), node);
   const accepted = await validateInput(declaration.input, input);
-  const result = await receiveResult(declaration, declaration.run(ctx, accepted), runtime.environment);
-  // Safe: the query's own declaration promises this type; outside production it was checked.
+  const result = await receiveResult(declaration, declaration.run(ctx, accepted), session.scope, ctx.log);
+  // Safe: the query's own declaration promises this type, and its schema gives it.
   return bodyOf(result) as never;
 }

@@ -167,13 +167,13 @@ test("two writes under one key whose schema makes objects of them are not taken 
   }
 });
 
-test("what a route's query returns is held against its output schema, but in production", async () => {
+test("what a route's query returns is held against its output schema, but in production where that is asked for", async () => {
   const counted = defineFeature("counted", (r) => {
     const output = z.object({ n: z.number() });
     r.query("count.show", { route: "GET /count", access: access.everyone, output, handler: async () => ({ n: "one" }) as never });
   });
-  const statusIn = async (environment: "test" | "production") => {
-    const app = await startTestApp(buildServer({ features: [counted], environment }));
+  const statusIn = async (environment: "test" | "production", check?: "development") => {
+    const app = await startTestApp(buildServer({ features: [counted], environment, ...(check && { output: { check } }) }));
     try {
       return (await app.fetch("/count")).status;
     } finally {
@@ -181,6 +181,7 @@ test("what a route's query returns is held against its output schema, but in pro
     }
   };
 
-  expect(await statusIn("test")).toBe(500);
-  expect(await statusIn("production")).toBe(200);
+  expect(await statusIn("test", "development")).toBe(500);
+  expect(await statusIn("production")).toBe(500);
+  expect(await statusIn("production", "development")).toBe(200);
 });

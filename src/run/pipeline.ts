@@ -106,7 +106,7 @@ export async function answer<HostResponse>(
     return shape(await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head }));
   }
   const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
-  const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, runtime.environment));
+  const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, scope));
   const given = isWebResponse(result) ? await readResponse(result, "query") : result;
   const response = toResponse(given, { kind: "query", head, development: runtime.environment === "development" });
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);

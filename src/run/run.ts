@@ -17,11 +17,16 @@ export interface Work<Result> extends Pick<Run<Result>, "claim" | "logPrefix" | 
   readonly cause: Cause;
   /** Runs the handler. */
   handle(ctx: PipelineContext): Result | Promise<Result>;
+  /**
+   * Makes of what the handler returned, or commits, what counts. It gets what is committed before it is, and what is returned
+   * only where nothing was. Default: it counts as it is. @throws as the handler may, and with the same consequences.
+   */
+  receive?(returned: unknown): Result | Promise<Result>;
   /** What features have hooked into it. */
   readonly hooks?: Pick<WriteHooks, "isRunning" | "itemsOf"> | undefined;
   /** Items of keelson's own that say of the run that it is done: they join what it commits, or are committed at its end. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
-  /** The answer that is committed with what a handler gives `ctx.commit`. @throws where none can be made of it. */
+  /** The answer that is committed with what a handler gives `ctx.commit`, as it was received. @throws where none can be made of it. */
   committedAnswer(result: unknown): WriteAnswer | Promise<WriteAnswer>;
 }
 
@@ -64,8 +69,9 @@ async function perform<Result>(
   };
   const commitAll = async (items: readonly CommitItem[], result: unknown): Promise<void> => {
     if (hooks?.isRunning()) throw new Error("ctx.commit: a hook commits nothing; return the items from its `commit`");
-    const answer = await work.committedAnswer(result);
-    const all = hooks === undefined ? items : [...items, ...(await joining(hooks, result))];
+    const received = work.receive === undefined ? result : await work.receive(result);
+    const answer = await work.committedAnswer(received);
+    const all = hooks === undefined ? items : [...items, ...(await joining(hooks, received))];
     await (made.effects ?? parts).commit(all, answer);
   };
   let committing: Promise<void> | undefined;
@@ -73,20 +79,18 @@ async function perform<Result>(
     committing = commitAll(items, result);
     return committing;
   };
-  const result = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));
+  const returned = await work.handle(createContext(scope, adapters, { request: work.request, effects, commit }));
+  // A handler may not have waited for its commit: whether what it returned counts, and hooks have to be asked, shows only then.
+  if (committing !== undefined) await committing.catch(() => undefined);
+  const result = work.receive === undefined || parts.hasCommitted() ? returned : await work.receive(returned);
   if (hooks === undefined) await made.effects?.settle(() => work.answerOf(result));
   else {
-    // A handler may not have waited for its commit: whether hooks still have to be asked shows only then.
-    await committing?.catch(() => undefined);
     await effects().settle(
       () => work.answerOf(result),
       () => joining(hooks, result),
     );
   }
-  if (work.own !== undefined) {
-    await committing?.catch(() => undefined); // as above
-    if (!parts.hasCommitted()) await parts.commit([], work.answerOf(result));
-  }
+  if (work.own !== undefined && !parts.hasCommitted()) await parts.commit([], work.answerOf(result));
   return result;
 }
 

@@ -30,6 +30,8 @@ export interface RequestScope extends AmbientStore {
   user: User;
   /** What lines of a message carry beside the usual: its IDs. */
   readonly logFields: Readonly<Record<string, string>> | undefined;
+  /** The handlers whose results did not fit and were sent all the same; absent until there is one. */
+  misfits: Set<string> | undefined;
   /** Carries `requestId`, and `handler`, `tenantId` and `userId` once they are known. */
   readonly log: Logger;
 }
@@ -95,6 +97,7 @@ class Scope implements RequestScope {
   handler: string | undefined = undefined;
   user = anonymous;
   projecting: RequestScope["projecting"] = undefined;
+  misfits: RequestScope["misfits"] = undefined;
   #log: Logger | undefined = undefined;
   #loggedHandler: string | undefined = undefined;
   #loggedUser: User | undefined = undefined;

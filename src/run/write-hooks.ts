@@ -18,7 +18,7 @@ export interface WriteHooks {
    * @throws what a hook throws, so that the write is refused; Error for a changed input that does not fit.
    */
   before(ctx: PipelineContext, input: unknown): Promise<unknown>;
-  /** The items that join the transaction which stores `result`. @throws what a hook throws. */
+  /** The items that join the transaction which stores `result`, as it was received. @throws what a hook throws. */
   itemsOf(result: unknown): Promise<readonly CommitItem[]>;
   /** Runs once the result that items were asked for last is noted. Never throws. */
   after(): Promise<void>;
@@ -29,16 +29,11 @@ const afterMs = 2_000;
 /** How much of the process's time is left for the answer, in milliseconds. */
 const answerMs = 200;
 
-/**
- * Creates the {@link WriteHooks} of one run.
- *
- * @param received - what the handler returned, or commits, as it was received.
- */
+/** Creates the {@link WriteHooks} of one run. */
 export function createWriteHooks(
   scope: RequestScope,
   { name, input: schema }: Pick<HandlerDeclaration, "name" | "input">,
   hooks: readonly HookDeclaration[],
-  received: (returned: unknown) => Promise<unknown>,
 ): WriteHooks {
   let isRunning = false;
   let known: { readonly ctx: PipelineContext; readonly input: unknown } | undefined;
@@ -82,10 +77,10 @@ export function createWriteHooks(
         known = { ctx, input };
         return input;
       }),
-    itemsOf: (returned) =>
+    itemsOf: (received) =>
       hooked(async () => {
         const { ctx, input } = begun();
-        result = bodyOf(await received(returned));
+        result = bodyOf(received);
         const items: CommitItem[] = [];
         for (const { feature, commit } of hooks) {
           const added = await commit?.(ctx, input, result);

@@ -42,15 +42,15 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const { declaration, request, input, rawInput, view, head } = write;
   const { environment } = scope.runtime;
   const shape = { kind: "write", head, development: environment === "development" } as const;
-  let seen: { readonly returned: unknown; readonly result: unknown } | undefined;
-  /** What the handler returned, or committed: a body is read once, and a handler mostly returns what it has committed. */
-  const received = async (returned: unknown) => {
-    const given = await returned;
-    if (seen === undefined || seen.returned !== given) {
-      seen = { returned: given, result: isWebResponse(given) ? readResponse(given, "write") : given };
+  let read: { readonly response: Response; readonly result: ReturnType<typeof readResponse> } | undefined;
+  /** A body is read once: a handler whose commit has failed may return the same `Response`. */
+  const receive = (returned: unknown): unknown => {
+    let result = returned;
+    if (isWebResponse(returned)) {
+      if (read?.response !== returned) read = { response: returned, result: readResponse(returned, "write") };
+      result = read.result;
     }
-    const result = await seen.result;
-    return declaration.output === undefined ? result : checkOutput(declaration, result, environment);
+    return declaration.output === undefined ? result : checkOutput(declaration, result, scope);
   };
   let made: WriteAnswer | undefined;
   /** The answer of a handler that came to its end; where its result is none, the 500 of that, since what was done is done. */
@@ -68,9 +68,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   };
   const hooked = scope.runtime.server.registry.hooks.get(declaration.name);
   const hooks =
-    hooked === undefined
-      ? undefined
-      : (hooking.value ?? (await hooking.open())).createWriteHooks(scope, declaration, hooked, received);
+    hooked === undefined ? undefined : (hooking.value ?? (await hooking.open())).createWriteHooks(scope, declaration, hooked);
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
@@ -81,11 +79,11 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     hooks,
     handle: (ctx) =>
       hooks === undefined
-        ? received(declaration.run(ctx, input))
-        : hooks.before(ctx, input).then((accepted) => received(declaration.run(ctx, accepted))),
+        ? declaration.run(ctx, input)
+        : hooks.before(ctx, input).then((accepted) => declaration.run(ctx, accepted)),
+    receive,
     answerOf: doneAnswer,
-    // Safe: as above.
-    committedAnswer: async (result) => toResponse(await received(result), shape) as WriteAnswer,
+    committedAnswer: (result) => toResponse(result, shape) as WriteAnswer, // safe: as above
   });
   const outcome = ended.kind === "done" ? { ...ended, answer: doneAnswer(ended.result) } : ended;
   const isNoted = outcome.kind === "committed" || (outcome.kind === "done" && outcome.isNoted && !saysNotDone(outcome.answer));

@@ -45,12 +45,7 @@ export function callHandler(
       const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
       return writtenBody(await runWrite(scope, adapters, write));
     }
-    const result = await receiveResult(
-      declaration,
-      declaration.run(createContext(scope, adapters, {}), accepted),
-      runtime.environment,
-    );
-    return bodyOf(result);
+    return bodyOf(await receiveResult(declaration, declaration.run(createContext(scope, adapters, {}), accepted), scope));
   });
 }
 

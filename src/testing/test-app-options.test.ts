@@ -38,7 +38,7 @@ afterEach(() => {
 
 /** Which environment an app runs in, by how it answers. */
 async function environmentIn(own: { readonly environment?: Environment }, options: TestAppOptions): Promise<Environment> {
-  const app = await startTestApp(buildServer({ features: [hooks], ...own }), options);
+  const app = await startTestApp(buildServer({ features: [hooks], output: { check: "development" }, ...own }), options);
   try {
     const { stack } = (await (await app.fetch("/break")).json()) as { stack?: string };
     if (stack !== undefined) return "development";

@@ -218,7 +218,10 @@ describe.each(Object.entries({ container, lambda }))("in the %s host a Response 
     "and cannot be sent is a 500: %s",
     async (path) => {
       const { status, body } = await send("GET", `/${path}`);
-      expect([status, JSON.parse(body.toString())]).toEqual([500, expect.objectContaining({ error: "internal_error" })]);
+      expect([status, JSON.parse(body.toString())]).toEqual([
+        500,
+        expect.objectContaining({ error: path === "wrong" ? "response_mismatch" : "internal_error" }),
+      ]);
     },
   );
 });
@@ -232,7 +235,7 @@ describe("a Response that cannot be sent", () => {
     ["locked", "reply: the body of the Response has been read already; return another Response, or response.clone() from before"],
     ["torn", "torn"],
     ["odd", "reply: the stream of the Response has a chunk of type string; give it Uint8Array"],
-    ["wrong", expect.stringContaining("the result does not fit its output schema (count: ")],
+    ["wrong", "The server's answer is not what it should be"],
   ])("is logged with what is wrong: %s", async (path, message) => {
     const requestId = `wrong-${path}`;
     await container("GET", `/${path}`, { "x-request-id": requestId });
@@ -287,7 +290,10 @@ describe("a Response of a handler that is called without HTTP", () => {
   test("and cannot be read is its error", async () => {
     await app.fetch("/read");
     await expect(app.call("pages.count.used")).rejects.toThrow("the body of the Response has been read already");
-    await expect(app.call("pages.count.broken")).rejects.toThrow("reply: the Response says that its body is JSON, and it is not");
+    await expect(app.call("pages.count.broken")).rejects.toMatchObject({
+      code: "response_mismatch",
+      cause: { message: expect.stringContaining("pages.count.broken: the result does not fit its output schema at result;") },
+    });
   });
 });
 

@@ -43,6 +43,11 @@ export const mistakes: readonly Mistake[] = [
     message: `Type 'ZodObject<{ seats: ZodString; }, $strip>' is not assignable to type '"shop.plan.current has another input in Queries"'.`,
   },
   {
+    name: "a-query-whose-output-contradicts-its-entry",
+    code: `r.query("plan.current", { output: z.object({ plan: z.string() }), handler: () => ({ plan: "pro" }) });`,
+    message: `Type 'ZodObject<{ plan: ZodString; }, $strip>' is not assignable to type '"shop.plan.current has another output in Queries"'.`,
+  },
+  {
     name: "a-write-whose-input-contradicts-its-entry",
     code: `r.write("plan.buy", { input: z.object({ seats: z.string() }), output: plan, handler: () => ({ plan: "pro", seats: 1 }) });`,
     message: `Type 'ZodObject<{ seats: ZodString; }, $strip>' is not assignable to type '"shop.plan.buy has another input in Writes"'.`,

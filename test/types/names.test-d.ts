@@ -15,6 +15,7 @@ import type { OverridesOf } from "../../src/config/declare/override-types.ts";
 const place = z.object({ shelf: z.string(), row: z.string().transform(Number) });
 const book = z.object({ title: z.string(), pages: z.number().optional() });
 const lend = z.object({ title: z.string() });
+const written = z.object({ title: z.date().transform(String), pages: z.string().transform(Number) });
 
 declare module "keelson" {
   interface Queries {
@@ -41,6 +42,7 @@ describe("an entry of Queries", () => {
     r.query("book.find", { input: z.object({ shelf: z.string().nullable() }), output: lend, handler });
     r.query("book.find", { output: book, handler });
     r.query("book.find", { input: place, handler: async () => reply({ title: "Emma" }) });
+    r.query("book.find", { input: place, output: written, handler: () => ({ title: new Date(), pages: "1" }) });
     r.query("book.other", { input: lend, output: z.object({ at: z.number() }), handler: () => ({ at: 1 }) });
     ({}) as FeatureBuilder<"typed-archive"> satisfies FeatureBuilder;
     r satisfies FeatureBuilder;
@@ -55,6 +57,8 @@ describe("an entry of Queries", () => {
     r.query("book.find", { input: place, output: z.object({ pages: z.number() }), handler: () => ({ pages: 1 }) });
     // @ts-expect-error the title may be missing
     r.query("book.find", { input: place, output: book.partial(), handler });
+    // @ts-expect-error the title is sent as a number
+    r.query("book.find", { input: place, output: z.object({ title: z.string().transform(Number) }), handler });
     // @ts-expect-error the title is missing, and no schema says more than the entry
     r.query("book.find", { input: place, handler: async () => ({ pages: 1 }) });
   });
