@@ -22,6 +22,8 @@ const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().
 const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
 const fileId = z.object({ id: z.string().max(100) });
 const nothing = z.undefined();
+/** What a write of files may answer with beside keelson's own errors. */
+const errors = { maintenance: 503 };
 const row = file.extend({ createdAt: z.string(), scannedAt: z.string().optional() });
 type Row = z.infer<typeof row>;
 const fileCreated = z.object({ id: z.string(), sizeMb: z.number() });
@@ -65,6 +67,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       access: access.tenant,
       input: newFile,
       output: file,
+      errors,
       handler: async (ctx, { name, sizeMb }) => {
         const maxSizeMb = await ctx.config(config.maxUploadSizeMb);
         if (sizeMb > maxSizeMb) throw new ValidationError([{ field: "sizeMb", error: `must be at most ${maxSizeMb}` }]);
@@ -172,6 +175,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       route: "DELETE /files/:id",
       access: access.tenant,
       input: fileId,
+      errors,
       handler: async (ctx, { id }) => {
         const Key = await keyOf(ctx, id);
         const { Item } = await ctx.db.send(new GetCommand({ TableName: table.name, Key, ConsistentRead: true }));
@@ -192,7 +196,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       r.hook(write, {
         before: async (ctx) => {
           if (await ctx.config(config.maintenanceMode))
-            throw new PipelineError("Files cannot be changed during maintenance", 503);
+            throw new PipelineError("Files cannot be changed during maintenance", 503, { code: "maintenance" });
         },
       });
     }

@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { KeyDeclaration, RegisteredConfigKey } from "../config/declare/key.ts";
 import { configKeyId } from "../config/declare/key-id.ts";
 import type { BootProblem } from "../errors/boot.ts";
+import { type ErrorCode, errorCodes } from "../errors/codes.ts";
 import type { BodyKind } from "../http/message.ts";
 import { ownHeaders } from "../http/own-headers.ts";
 import { parseRoute, reservedPath } from "../http/route.ts";
@@ -37,6 +38,7 @@ export function configKeys(feature: string, options: RawOptions, report: Report)
 }
 
 const methods = { query: ["GET"], write: ["POST", "PUT", "PATCH", "DELETE"] } as const;
+const writeOptions = ["body", "once", "replay", "replayHeaders"];
 const bodyKinds: readonly unknown[] = ["json", "form", "text", "bytes"] satisfies readonly BodyKind[];
 
 /** Registers a handler. */
@@ -53,7 +55,7 @@ export function handler(
   unknownOptions(
     fullName,
     given,
-    ["input", "output", "handler", "route", "access", ...(kind === "write" ? ["body", "once", "replay", "replayHeaders"] : [])],
+    [...["input", "output", "errors", "handler", "route", "access"], ...(kind === "write" ? writeOptions : [])],
     report,
   );
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(name)) {
@@ -73,6 +75,7 @@ export function handler(
   if (given["body"] !== undefined && !bodyKinds.includes(given["body"])) {
     problem("body-kind", `\`body\` is ${JSON.stringify(given["body"])}`, "use json, form, text or bytes");
   }
+  errorProblems(given["errors"], problem);
   routeProblems(kind, given, problem);
   repeatProblems(given, problem);
   return {
@@ -82,6 +85,7 @@ export function handler(
     // Safe from here on: what does not have its type was reported, and such a server is never built.
     input: given["input"] as StandardSchemaV1 | undefined,
     output: given["output"] as StandardSchemaV1 | undefined,
+    errors: Object.freeze({ ...(given["errors"] as HandlerDeclaration["errors"]) }),
     route: given["route"] as string | undefined,
     access: given["access"] as HandlerDeclaration["access"],
     body: (given["body"] as BodyKind | undefined) ?? "json",
@@ -90,6 +94,25 @@ export function handler(
     replayHeaders: [given["replayHeaders"] ?? []].flat().map((name) => String(name).toLowerCase()),
     run: given["handler"] as HandlerDeclaration["run"],
   };
+}
+
+function errorProblems(errors: unknown, problem: (rule: string, message: string, fix: string) => void): void {
+  if (errors === undefined) return;
+  if (typeof errors !== "object" || errors === null || Array.isArray(errors)) {
+    problem("errors", "`errors` is not an object", "pass statuses by code: { out_of_stock: 409 }");
+    return;
+  }
+  for (const [code, status] of Object.entries(errors)) {
+    const own = Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : status; // safe: it is one of them
+    const isError = Number.isInteger(status) && status >= 400 && status <= 599;
+    if (isError && own === status && /^(?=.{1,100}$)[a-z][a-z0-9]*(_[a-z0-9]+)*$/.test(code)) continue;
+    const isOwn = own !== status;
+    problem(
+      "errors",
+      `${JSON.stringify(code.slice(0, 100))} of \`errors\` ${isOwn ? "is keelson's own" : "is no code with the status of an error"}`,
+      isOwn ? `use ${own}, or another code` : "use snake case, and a status from 400 to 599",
+    );
+  }
 }
 
 function repeatProblems(options: RawOptions, problem: (rule: string, message: string, fix: string) => void): void {

@@ -70,6 +70,11 @@ interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule ex
    * `response_mismatch`. Of a `Response` it checks a JSON body of a 2xx; streams, bytes, redirects and errors it does not.
    */
   readonly output?: OutputSchema<Output, Sent, Name>;
+  /**
+   * The errors of its own that the handler may answer with, by code, and the status of each: `{ out_of_stock: 409 }`. Outside
+   * production any other of the application's is logged once, as `error.undeclared`. Default: none.
+   */
+  readonly errors?: Readonly<Record<string, number>>;
   /** `ctx.user` follows `access`: behind every rule but `access.everyone` its IDs are strings. */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
@@ -141,6 +146,8 @@ export interface HandlerDeclaration {
   readonly name: string;
   readonly input: StandardSchemaV1 | undefined;
   readonly output: StandardSchemaV1 | undefined;
+  /** The status of each code of its own. */
+  readonly errors?: Readonly<Record<string, number>>;
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;

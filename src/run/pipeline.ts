@@ -19,6 +19,7 @@ import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
 import type { Runtime } from "./runtime.ts";
 import { type RequestScope, runInScope } from "./scope.ts";
+import { warnOfUndeclared } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
@@ -202,6 +203,7 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
   // A handler that stopped because the client is gone did as it should: nothing is broken.
   if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
   else scope.log[log.level]("request.failed", log.data);
+  warnOfUndeclared(scope, log.data);
   return response;
 }
 

@@ -45,6 +45,8 @@ export interface Runtime {
   readonly bodyLimitBytes: number;
   readonly tableName: (name: string) => string;
   readonly newRequestId: RequestIds;
+  /** The errors that no handler declares, and were reported: each is once a process. */
+  readonly reportedErrors: Set<string>;
   /** The events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */

@@ -144,6 +144,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       }),
     ),
     inFlight: new Map(),
+    reportedErrors: new Set(),
     channels,
     deliveryJob: createDeliveryJob(channels),
     lifecycle,

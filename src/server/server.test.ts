@@ -69,9 +69,16 @@ test("every problem of features, options and overrides is reported at once", () 
     r["write"]("item.cookie", { handler, replayHeaders: ["Set-Cookie"] });
     r["write"]("item.fine", { handler, once: false, replay: "encrypted", replayHeaders: ["X-Page"] });
   });
+  const wrong = plainFeature("wrong", (r) => {
+    r.query("error.list", { handler, errors: ["gone"] });
+    r.query("error.none", { handler, errors: null });
+    r.query("error.code", { handler, errors: { "Out-Of-Stock": 409, __: 409 } });
+    r.query("error.status", { handler, errors: { out_of_stock: 200, sold: "409", half: 409.5, late: 600 } });
+    r["write"]("error.own", { handler, errors: { not_found: 410, overloaded: 503, constructor: 409, v2_gone: 410 } });
+  });
   const later = defineFeature("later", (async () => ({})) as never);
   const rules = problemsOf({
-    features: [hello, hello, repeats, broken, later as never, {} as never, null as never, 7 as never],
+    features: [hello, hello, repeats, broken, later as never, {} as never, null as never, 7 as never, wrong],
     config: { "hello:config:unknown": 1 },
     surprise: 1,
     basePath: "api/",
@@ -81,6 +88,7 @@ test("every problem of features, options and overrides is reported at once", () 
     log: { level: "trace", redact: [1], powertools: {} },
     limits: { bodyBytes: -1, bufferedBytes: 1.5, bodies: 1 },
     once: { waitMs: -1, key: "sometimes" },
+    output: { check: "production", mismatch: "log", strict: true },
     isolation: { role: "tenants", tag: "tenant" },
     messages: { proof: "verify", sign: true },
     shutdown: { lingerMs: -1, drainMs: 1.5, totalMs: "40", patience: 1 },
@@ -89,6 +97,14 @@ test("every problem of features, options and overrides is reported at once", () 
   }).map(({ key, rule }) => `${key} ${rule}`);
 
   for (const expected of [
+    "output.check option-type",
+    "output.mismatch option-type",
+    "output.strict unknown-option",
+    "wrong.error.list errors",
+    "wrong.error.none errors",
+    "wrong.error.code errors",
+    "wrong.error.status errors",
+    "wrong.error.own errors",
     "shutdown.lingerMs option-type",
     "shutdown.drainMs option-type",
     "shutdown.totalMs option-type",
@@ -360,4 +376,29 @@ test.each(["sign", "require"] as const)("in production messages.proof %s takes a
   expect(problems({ environment: "production", messages: { proof: "off" } })).toEqual([]);
   // A ring is made from the development secret.
   expect(problems({ environment: "test" })).toEqual([]);
+});
+
+test("each declared error that is none is a problem, and says what is allowed", () => {
+  const errors = { "Out-Of-Stock": 409, __: 409, sold: 200, half: 409.5, late: 600, text: "409", big: 409n, not_found: 410 };
+  const sound = { out_of_stock: 409, overloaded: 503, constructor: 409, v2_gone: 410, pipeline_error: 503 };
+  const shop = plainFeature("shop", (r) => {
+    r["write"]("item.buy", { handler: async () => 1, errors: { ...errors, ["x".repeat(101)]: 409, ...sound } });
+  });
+
+  expect(problemsOf({ features: [shop] }).map(({ message, fix }) => `${message}; ${fix}`)).toEqual([
+    ...["Out-Of-Stock", "__", "sold", "half", "late", "text", "big"].map(
+      (code) => `"${code}" of \`errors\` is no code with the status of an error; use snake case, and a status from 400 to 599`,
+    ),
+    '"not_found" of `errors` is keelson\'s own; use 404, or another code',
+    expect.stringContaining("x".repeat(100)),
+  ]);
+});
+
+test("what a handler declares of its errors stays as it was", () => {
+  const errors = { sold: 409 };
+  const shop = plainFeature("shop", (r) => r["write"]("item.buy", { handler: async () => 1, errors }));
+  errors.sold = 410;
+  const { handlers } = buildServer({ features: [shop] }).registry;
+
+  expect(handlers.get("shop.item.buy")?.errors).toEqual({ sold: 409 });
 });

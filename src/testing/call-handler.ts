@@ -1,3 +1,5 @@
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import { describeError } from "../errors/describe.ts";
 import { validateInput } from "../http/input.ts";
 import type { HttpResponse } from "../http/message.ts";
 import { bodyOf } from "../http/response.ts";
@@ -5,7 +7,8 @@ import { assertAllowed } from "../identity/assert-allowed.ts";
 import { receiveResult } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { runInScope } from "../run/scope.ts";
+import { type RequestScope, runInScope } from "../run/scope.ts";
+import { warnOfUndeclared } from "../run/undeclared-error.ts";
 import { runWrite } from "../run/write.ts";
 import { type Caller, userOf } from "./caller.ts";
 
@@ -33,20 +36,33 @@ export function callHandler(
   const headers = headersOf(requestId);
   if (idempotencyKey !== undefined) headers["idempotency-key"] = idempotencyKey;
   return runInScope(runtime, { headers, signal: undefined }, async (scope) => {
-    const user = userOf(as);
     scope.handler = name;
-    scope.user = user;
-    const { access } = declaration;
-    if (access !== undefined) assertAllowed(access, user);
-    const rawInput = () => input ?? {};
-    const accepted = await validateInput(declaration.input, rawInput());
-    const adapters = await runtime.adapters();
-    if (declaration.kind === "write") {
-      const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
-      return writtenBody(await runWrite(scope, adapters, write));
+    scope.user = userOf(as);
+    try {
+      return await called(scope, declaration, headers, input);
+    } catch (error) {
+      warnOfUndeclared(scope, describeError(error, { requestId: scope.requestId, environment: runtime.environment }).log.data);
+      throw error;
     }
-    return bodyOf(await receiveResult(declaration, declaration.run(createContext(scope, adapters, {}), accepted), scope));
   });
+}
+
+async function called(
+  scope: RequestScope,
+  declaration: HandlerDeclaration,
+  headers: Record<string, string>,
+  input: unknown,
+): Promise<unknown> {
+  const { access } = declaration;
+  if (access !== undefined) assertAllowed(access, scope.user);
+  const rawInput = () => input ?? {};
+  const accepted = await validateInput(declaration.input, rawInput());
+  const adapters = await scope.runtime.adapters();
+  if (declaration.kind === "write") {
+    const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
+    return writtenBody(await runWrite(scope, adapters, write));
+  }
+  return bodyOf(await receiveResult(declaration, declaration.run(createContext(scope, adapters, {}), accepted), scope));
 }
 
 /** The headers of a request under an ID of its own, where one is given. */

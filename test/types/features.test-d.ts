@@ -16,6 +16,7 @@ import {
   type Server,
   type TableHandle,
   type User,
+  type Write,
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
 import { z } from "zod";
@@ -228,6 +229,12 @@ describe("ctx.query", () => {
     expectTypeOf<Query<typeof width, typeof count>["input"]>().toEqualTypeOf<{ width: string }>();
     expectTypeOf<Query<typeof width, typeof count>["output"]>().toEqualTypeOf<{ count: number }>();
   });
+
+  test("a query gives what its schema makes of the result", () => {
+    const made = z.object({ at: z.date().transform(String), visits: z.number().default(0) });
+    expectTypeOf<Query<typeof count, typeof made>["output"]>().toEqualTypeOf<{ at: string; visits: number }>();
+    expectTypeOf<Write<typeof count, typeof made>["output"]>().toEqualTypeOf<{ at: string; visits: number }>();
+  });
 });
 
 describe("handlers", () => {
@@ -271,6 +278,20 @@ describe("handlers", () => {
     r.write("plan.change", { output: planOutput, handler: async () => {} });
     // @ts-expect-error no such plan, in a reply
     r.write("plan.change", { output: planOutput, handler: async () => reply({ plan: "gold" }) });
+  });
+
+  test("a handler returns what the output schema takes, before it transforms", () => {
+    const output = z.object({ at: z.date().transform(String), visits: z.number().default(0) });
+    r.query("item.seen", { output, handler: async () => ({ at: new Date() }) });
+    r.write("item.see", {
+      output,
+      errors: { out_of_stock: 409 },
+      handler: (ctx) => ctx.commit([], { at: new Date(), visits: 1 }),
+    });
+    // @ts-expect-error a text, as it is sent
+    r.query("item.seen", { output, handler: async () => ({ at: "now", visits: 1 }) });
+    // @ts-expect-error a text for a number
+    r.query("item.seen", { output, errors: { out_of_stock: "409" }, handler: async () => ({ at: new Date() }) });
   });
 
   test("a web Response may be returned whatever the output", () => {

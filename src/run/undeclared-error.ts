@@ -1,0 +1,33 @@
+import { type ErrorCode, errorCodes } from "../errors/codes.ts";
+import type { RequestScope } from "./scope.ts";
+
+/** Codes may be made of data: a process remembers no more of them than this. */
+const maxReported = 1_000;
+
+/**
+ * Warns, outside production, of an error that the handler of the scope does not declare, once for each code: nobody who reads its
+ * contract expects it.
+ *
+ * @param described - of the error's log record.
+ */
+export function warnOfUndeclared(scope: RequestScope, { error, status }: Readonly<Record<string, unknown>>): void {
+  const { handler, runtime } = scope;
+  if (runtime.environment === "production" || handler === undefined) return;
+  const { reportedErrors, server } = runtime;
+  const declaration = server.registry.handlers.get(handler);
+  // Safe: a described error has both.
+  const [code, given] = [error as string, status as number];
+  if (declaration === undefined || given === statusOf(code, { ...declaration.errors }, given)) return;
+  const reported = `${handler} ${code}`;
+  if (reportedErrors.has(reported) || reportedErrors.size >= maxReported) return;
+  reportedErrors.add(reported);
+  scope.log.warn("error.undeclared", { error: code, status: given, fix: `declare it: errors: { ${code}: ${given} }` });
+}
+
+/** The status that an error of this code has to have; `undefined` where nobody declares it. */
+function statusOf(code: string, declared: Readonly<Record<string, number>>, given: number): number | undefined {
+  if (Object.hasOwn(declared, code)) return declared[code];
+  // The container's parser gives `malformed_request` two more.
+  if (code === "pipeline_error" || code === "malformed_request") return given;
+  return Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : undefined; // safe: it is one of them
+}
