@@ -8,6 +8,7 @@ import { loadPowertools } from "../log/load-powertools.ts";
 import { createServerLogger } from "../log/server-logger.ts";
 import { isWatched, type Variables } from "../process/environment.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../process/times.ts";
+import { warnOfLooseOutputs } from "../run/loose-outputs.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
@@ -53,6 +54,7 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     requireTokens(runtime, binding);
     life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
     warnOfPlatform(runtime, state.options.shutdown);
+    warnOfLooseOutputs(runtime);
     const ignore = listen(runtime, life);
     const end: End = { isCallers: false, ignore };
     void life.ended.then((code) => {

@@ -5,6 +5,7 @@ import { createHttpServer } from "../container/http-server.ts";
 import { processSchedule } from "../once/claims.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Adapters } from "../run/adapters.ts";
+import { warnOfLooseOutputs } from "../run/loose-outputs.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { closeResources } from "../server/close-resources.ts";
 import { createRuntime, type RuntimeOptions } from "../server/create-runtime.ts";
@@ -62,6 +63,7 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
   serverInternals(server).started = true;
   await server.ready();
   const adapters = await runtime.adapters();
+  warnOfLooseOutputs(runtime);
   const { http } = createHttpServer(runtime, {});
   http.listen(0, "127.0.0.1");
   await once(http, "listening");
