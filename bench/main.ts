@@ -24,6 +24,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   wrapped: (env) => resultsOf("quiet.ts", env),
   json: async () => jsonResults(),
   wall: wallResults,
+  output: (env) => resultsOf("output.ts", env),
   bundles: bundleResults,
   cold: coldResults,
   http: httpResults,

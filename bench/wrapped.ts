@@ -70,7 +70,11 @@ function peer(isLogged: boolean): Invocable {
 }
 
 function event(name: string): APIGatewayProxyEventV2 {
-  const path = `/limits/${name}`;
+  return eventOf(`/limits/${name}`);
+}
+
+/** A GET of a path, as an HTTP API sends it. */
+export function eventOf(path: string): APIGatewayProxyEventV2 {
   return {
     version: "2.0",
     routeKey: `GET ${path}`,
@@ -104,7 +108,8 @@ function event(name: string): APIGatewayProxyEventV2 {
   };
 }
 
-const context = {
+/** What Lambda's runtime says of an invocation. */
+export const context = {
   callbackWaitsForEmptyEventLoop: true,
   functionName: "files",
   functionVersion: "$LATEST",
