@@ -18,6 +18,7 @@ export const folders = [
   "server",
   "routes",
   "operators",
+  "contract",
   "aws",
   "tenants",
   "run",

@@ -69,6 +69,11 @@ export type KeyOptions<
     readonly encrypted?: [Computed] extends [never] ? Encrypted : false | Refused<"a computed key is never encrypted">;
     /** The values of a select key. (Stated outside of the conditional types: there the union would not be inferred.) */
     readonly options?: readonly Option[];
+    /**
+     * The identifier that the key had before: `files:config:max-mb`. Its rows count until they are written anew. After
+     * several renames a list, the last name first.
+     */
+    readonly formerly?: string | readonly string[];
     /** Derives the value if no row is stored. If it returns `undefined`, the default counts. */
     computed?(ctx: ComputedContext): Computed | Promise<Computed>; // a method: a function of a whole `PipelineContext` fits too
   };

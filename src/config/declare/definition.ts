@@ -19,12 +19,14 @@ export function definitionOf(scope: ConfigScope, type: ConfigType, options: unkn
   const given: Unchecked = isObject(options) ? Object.freeze({ ...options }) : {};
   const { read, write } = isObject(given["access"]) ? given["access"] : given;
   const { bounds, options: selectable, computed } = given;
+  const formerly = [given["formerly"] ?? []].flat();
   return Object.freeze({
     scope,
     type,
     ...(given["default"] === undefined ? {} : { default: given["default"] }),
     ...(isBounds(bounds) ? { bounds: Object.freeze({ min: bounds.min, max: bounds.max }) } : {}),
     ...(isStrings(selectable) ? { options: Object.freeze([...selectable]) } : {}),
+    ...(isStrings(formerly) && formerly.length > 0 ? { formerly: Object.freeze(formerly) } : {}),
     ...(isComputed(computed) ? { computed } : {}),
     read: isAccessRule(read) ? read : access.authenticated,
     write: isAccessRule(write) ? write : defaultWrite[scope],

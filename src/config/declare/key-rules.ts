@@ -20,7 +20,7 @@ export type Report = (rule: string, message: string, fix: string) => void;
 export type Rule = (key: Subject, report: Report) => void;
 
 const types: readonly unknown[] = ["number", "boolean", "select", "text"] satisfies readonly ConfigType[];
-const known = ["default", "bounds", "computed", "access", "read", "write", "allowPerRequest", "options", "encrypted"];
+const known = ["default", "bounds", "computed", "access", "read", "write", "allowPerRequest", "options", "encrypted", "formerly"];
 
 /** DynamoDB takes sort keys of up to 1024 bytes, SSM names of up to 1011 characters with their path. */
 const longestId = 256;

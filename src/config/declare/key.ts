@@ -25,6 +25,8 @@ export interface ConfigKeyDefinition {
   readonly bounds?: Bounds;
   /** The values a select key may have. */
   readonly options?: readonly string[];
+  /** The identifiers that the key had before, the last one first. */
+  readonly formerly?: readonly string[];
   /** A method, so that a function of a whole `PipelineContext` fits: at run time it gets one. */
   computed?(ctx: ComputedContext): unknown;
   /** Who may read the value through the operators' API. */
