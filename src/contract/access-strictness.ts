@@ -29,48 +29,47 @@ export function isStricter(before: unknown, after: unknown): boolean {
   const [was, is] = [ruleOf(before), ruleOf(after)];
   if (was === undefined || is === undefined) return true;
   if (allows(was, anonymous) && !allows(is, anonymous)) return true;
-  const least = leastRoles(was);
-  return least === undefined || least.some((roles) => !allows(is, userWith(roles)));
+  let cases = 0;
+  for (const roles of leastRoles(was)) {
+    cases += 1;
+    if (cases > mostCases || !allows(is, userWith(roles))) return true;
+  }
+  return false;
 }
 
-/** Of so many sets of roles each is looked at. */
-const mostCases = 1_000;
+/** So many sets of roles are looked at. */
+const mostCases = 10_000;
 
 /**
- * The sets of roles that a signed-in caller needs at least; `undefined` where there are too many. Whoever has more roles is let
- * through as well, by every rule, so that no other caller has to be looked at.
+ * The sets of roles that a signed-in caller needs at least. Whoever has more roles is let through as well, by every rule, so that
+ * no other caller has to be looked at.
  */
-function leastRoles({ kind, names, rules }: AccessRule): readonly (readonly string[])[] | undefined {
+function* leastRoles({ kind, names, rules }: AccessRule): Generator<readonly string[]> {
   switch (kind) {
     case "admin":
-      return [["admin"], ["systemAdmin"]];
+      yield ["admin"];
+      yield ["systemAdmin"];
+      break;
     case "systemAdmin":
-      return [["systemAdmin"]];
+      yield ["systemAdmin"];
+      break;
     case "roles":
-      return names.map((name) => [name]);
+      for (const name of names) yield [name];
+      break;
     case "anyOf":
-      return bounded(
-        rules
-          .map(leastRoles)
-          .reduce((all, some) => (all === undefined || some === undefined ? undefined : [...all, ...some]), []),
-      );
+      for (const rule of rules) yield* leastRoles(rule);
+      break;
     case "allOf":
-      return rules
-        .map(leastRoles)
-        .reduce(
-          (all, some) =>
-            all === undefined || some === undefined || all.length * some.length > mostCases
-              ? undefined
-              : all.flatMap((one) => some.map((other) => [...new Set([...one, ...other])])),
-          [[]],
-        );
+      yield* leastRolesOfAll(rules);
+      break;
     default:
-      return [[]];
+      yield [];
   }
 }
 
-function bounded<Item>(cases: readonly Item[] | undefined): readonly Item[] | undefined {
-  return cases === undefined || cases.length > mostCases ? undefined : cases;
+function* leastRolesOfAll([first, ...others]: readonly AccessRule[]): Generator<readonly string[]> {
+  if (first === undefined) yield [];
+  else for (const some of leastRoles(first)) for (const more of leastRolesOfAll(others)) yield [...some, ...more];
 }
 
 function userWith(roles: readonly string[]): User {

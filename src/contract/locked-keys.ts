@@ -84,9 +84,14 @@ export function compareKeys(before: readonly LockedKey[], after: readonly Locked
   const changes = [
     ...before.flatMap(({ id }) => (has.has(id) || successors.has(id) ? [] : [change(id, "key-removed")])),
     ...after.flatMap((key) => {
-      const predecessor = had.get(key.id) ?? (key.formerly ?? []).flatMap((id) => had.get(id) ?? [])[0];
-      if (predecessor === undefined) return [change(key.id, "key-added")];
-      return rulesOf(predecessor, key).map((rule) => change(key.id, rule));
+      const [first, ...others] = [key.id, ...(key.formerly ?? [])].flatMap((id) => had.get(id) ?? []);
+      if (first === undefined) return [change(key.id, "key-added")];
+      const rules = new Set(rulesOf(first, key, successors));
+      // Rows of what it was too come beside those that it has: only what becomes of them counts.
+      for (const other of others) {
+        for (const rule of rulesOf(other, key, successors)) if (breaking[rule] === "row") rules.add(rule);
+      }
+      return [...rules].map((rule) => change(key.id, rule));
     }),
   ];
   return changes.sort((one, other) => (one.where < other.where ? -1 : Number(one.where > other.where)));
@@ -97,9 +102,49 @@ function change(where: string, rule: KeyRule): KeyChange {
   return { ...(breaks === undefined ? {} : { breaks }), where, rule };
 }
 
-function rulesOf(before: LockedKey, after: LockedKey): KeyRule[] {
-  const found: [KeyRule, boolean][] = [];
-  return found.flatMap(([rule, holds]) => (holds ? [rule] : []));
+function rulesOf(before: LockedKey, after: LockedKey, successors: ReadonlyMap<string, LockedKey>): KeyRule[] {
+  const { formerly: names = [] } = before;
+  const known = [before.id, ...names];
+  const isSameType = before.type === after.type;
+  const isSameSecrecy = before.encrypted === after.encrypted;
+  const facts: readonly (readonly [KeyRule, boolean])[] = [
+    ["key-renamed", before.id !== after.id],
+    ["former-key-added", (after.formerly ?? []).some((id) => !known.includes(id))],
+    ["former-key-removed", names.some((id) => id !== after.id && !successors.has(id))],
+    ["type-changed", !isSameType],
+    ["scope-changed", before.scope !== after.scope],
+    ["encryption-changed", !isSameSecrecy],
+    ...(isSameType ? rangeFacts(before, after) : []),
+    ["default-changed", isSameSecrecy && before.default !== after.default],
+    ["computed-added", before.computed === undefined && after.computed !== undefined],
+    ["computed-removed", before.computed !== undefined && after.computed === undefined],
+    ["per-request-allowed", !before.allowPerRequest && after.allowPerRequest],
+    ["per-request-refused", before.allowPerRequest && !after.allowPerRequest],
+    ...accessFacts("read", before.read, after.read),
+    ...accessFacts("write", before.write, after.write),
+  ];
+  return facts.flatMap(([rule, holds]) => (holds ? [rule] : []));
 }
 
-void isStricter;
+/** What a value may be. A range of which one end moves in and the other out is narrower. */
+function rangeFacts(before: LockedKey, after: LockedKey): (readonly [KeyRule, boolean])[] {
+  const [was, is] = [before.bounds ?? unbounded, after.bounds ?? unbounded];
+  const isNarrowed = is.min > was.min || is.max < was.max;
+  const [had, has] = [before.options ?? [], after.options ?? []];
+  return [
+    ["bounds-narrowed", isNarrowed],
+    ["bounds-widened", !isNarrowed && (is.min < was.min || is.max > was.max)],
+    ["option-removed", had.some((option) => !has.includes(option))],
+    ["option-added", has.some((option) => !had.includes(option))],
+  ];
+}
+
+const unbounded: Bounds = { min: Number.NEGATIVE_INFINITY, max: Number.POSITIVE_INFINITY };
+
+function accessFacts(of: "read" | "write", before: LockedAccess, after: LockedAccess): (readonly [KeyRule, boolean])[] {
+  const isRefused = isStricter(before, after);
+  return [
+    [`${of}-access-stricter`, isRefused],
+    [`${of}-access-widened`, !isRefused && isStricter(after, before)],
+  ];
+}
