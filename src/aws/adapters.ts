@@ -1,3 +1,4 @@
+import { hasFormerKeys } from "../config/declare/former-keys.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
@@ -53,13 +54,17 @@ export async function openAwsAdapters(
   const wall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions);
   const inAccount = wall?.account;
   const committing = inAccount && ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
+  const configName = runtime.tableName(configTable.name);
+  const rows = dynamoConfigRows(database, configName, { lean: light?.rows });
+  const { registry } = runtime.server;
+  const former = hasFormerKeys(registry) ? (await import("./former-rows.ts")).dynamoFormerRows(configName, registry) : undefined;
   return {
     database,
     databaseFor: requestDatabases(database, wall),
     databaseAcrossTenants: requestDatabases(database, inAccount && { stackFor: inAccount.stackAcross }),
     wall,
-    configRows: dynamoConfigRows(database, runtime.tableName(configTable.name), { lean: light?.rows }),
-    configStore: dynamoConfigStore(database, runtime.tableName(configTable.name)),
+    configRows: former?.reader(rows) ?? rows,
+    configStore: dynamoConfigStore(database, configName, { former }),
     claims: dynamoClaimStore(database, runtime.tableName(onceTable.name), { committing }),
     schedules: lazy(async () => {
       const { dynamoSchedules } = await import("./schedule-store.ts");

@@ -27,7 +27,12 @@ afterAll(async () => {
 
 const at = (tenant: string, key = "files:config:limit"): RowAddress => ({ partition: `config#tenant#${tenant}`, key });
 const write = (address: RowAddress, row: ConfigRow, seenVersion?: number, action: WriteAction = "set") =>
-  dynamoConfigStore(database, "rows", async () => {}).write({ address, row, entry: { ...row, action }, seenVersion });
+  dynamoConfigStore(database, "rows", { wait: async () => {} }).write({
+    address,
+    row,
+    entry: { ...row, action },
+    seen: seenVersion === undefined ? undefined : { value: undefined, version: seenVersion },
+  });
 
 test("a row and its entry in the history are written together", async () => {
   const store = dynamoConfigStore(database, "rows");
@@ -121,7 +126,7 @@ test.each([
     address: at("x"),
     row: { value: 1, version: 1 },
     entry: { value: 1, version: 1, action: "set" },
-    seenVersion: undefined,
+    seen: undefined,
   });
 
   if (isConflict) await expect(writing).resolves.toBe(false);
@@ -134,7 +139,5 @@ test("an answer without items is an empty history, and any other error is passed
   const row = { value: 1, version: 1 };
 
   expect(await silent.history(at("x"), { limit: 1 })).toEqual([]);
-  await expect(broken.write({ address: at("x"), row, entry: { ...row, action: "set" }, seenVersion: undefined })).rejects.toBe(
-    "down",
-  );
+  await expect(broken.write({ address: at("x"), row, entry: { ...row, action: "set" }, seen: undefined })).rejects.toBe("down");
 });

@@ -1,8 +1,9 @@
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { ConfigStore, HistoryEntry, RowWrite } from "../config/operate/config-store.ts";
-import { historyPartition, type RowAddress } from "../config/read/rows.ts";
+import { formerPlace, historyPartition, type RowAddress } from "../config/read/rows.ts";
 import type { Database } from "../context/database.ts";
 import { dynamoConfigRows } from "./config-rows.ts";
+import type { FormerRows } from "./former-rows.ts";
 import { dynamoSealedRows } from "./sealed-rows.ts";
 
 /** As many digits as the largest version has, so that versions sort as text. */
@@ -14,15 +15,22 @@ const maxVersion = Number.MAX_SAFE_INTEGER;
  * of its own, `history#<partition of the row>`, under `<key>#<version>`: no read of rows comes
  * across one, and a key's entries lie side by side in the order of their versions.
  */
-export function dynamoConfigStore(database: Database, tableName: string, wait: () => Promise<void> = jitter): ConfigStore {
+export function dynamoConfigStore(
+  database: Database,
+  tableName: string,
+  { wait = jitter, former }: ConfigStoreOptions = {},
+): ConfigStore {
+  const rows = dynamoConfigRows(database, tableName);
+  const history = historyOf(database, tableName);
+  const itemsOf = (write: RowWrite) => [...itemsOfRow(tableName, write), ...(former?.itemsOf(write) ?? [])];
   return {
-    read: dynamoConfigRows(database, tableName).read,
+    read: (former?.reader(rows) ?? rows).read,
     ...dynamoSealedRows(database, tableName),
-    itemsOf: (write) => itemsOf(tableName, write),
+    itemsOf,
     write: async (write) => {
       const { TransactWriteCommand } = await import("./dynamodb-sdk.ts");
       try {
-        await database.send(new TransactWriteCommand({ TransactItems: [...itemsOf(tableName, write)] }));
+        await database.send(new TransactWriteCommand({ TransactItems: itemsOf(write) }));
         return true;
       } catch (error) {
         const codes = cancellations(error);
@@ -31,50 +39,64 @@ export function dynamoConfigStore(database: Database, tableName: string, wait: (
         return false;
       }
     },
-    history: async (address, { before, limit }) => {
-      const newest = before === undefined ? maxVersion : before - 1;
-      if (newest < 0) return [];
-      const { QueryCommand } = await import("./dynamodb-sdk.ts");
-      const entries: Record<string, unknown>[] = [];
-      let from: Record<string, unknown> | undefined;
-      // An answer ends at 1 MB, which sixty of the largest values fill.
-      do {
-        const { Items = [], LastEvaluatedKey } = await database.send(
-          new QueryCommand({
-            TableName: tableName,
-            KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
-            ExpressionAttributeValues: {
-              ":partition": historyPartition(address.partition),
-              ":oldest": historyKey(address, 0),
-              ":newest": historyKey(address, newest),
-            },
-            ScanIndexForward: false,
-            Limit: limit - entries.length,
-            ConsistentRead: true,
-            ...(from === undefined ? {} : { ExclusiveStartKey: from }),
-          }),
-        );
-        entries.push(...Items);
-        from = LastEvaluatedKey;
-      } while (from !== undefined && entries.length < limit);
-      // Safe: only `write` puts items there.
-      return entries as unknown as HistoryEntry[];
-    },
+    history: former?.history(history) ?? history,
+  };
+}
+
+/** How rows are kept. */
+export interface ConfigStoreOptions {
+  /** Waits after a write that met another. */
+  readonly wait?: () => Promise<void>;
+  /** There where a key was renamed. */
+  readonly former?: FormerRows | undefined;
+}
+
+function historyOf(database: Database, tableName: string): ConfigStore["history"] {
+  return async (address, { before, limit }) => {
+    const newest = before === undefined ? maxVersion : before - 1;
+    if (newest < 0) return [];
+    const { QueryCommand } = await import("./dynamodb-sdk.ts");
+    const entries: Record<string, unknown>[] = [];
+    let from: Record<string, unknown> | undefined;
+    // An answer ends at 1 MB, which sixty of the largest values fill.
+    do {
+      const { Items = [], LastEvaluatedKey } = await database.send(
+        new QueryCommand({
+          TableName: tableName,
+          KeyConditionExpression: "pk = :partition AND sk BETWEEN :oldest AND :newest",
+          ExpressionAttributeValues: {
+            ":partition": historyPartition(address.partition),
+            ":oldest": historyKey(address, 0),
+            ":newest": historyKey(address, newest),
+          },
+          ScanIndexForward: false,
+          Limit: limit - entries.length,
+          ConsistentRead: true,
+          ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+        }),
+      );
+      entries.push(...Items);
+      from = LastEvaluatedKey;
+    } while (from !== undefined && entries.length < limit);
+    // Safe: only `write` puts items there.
+    return entries as unknown as HistoryEntry[];
   };
 }
 
 /** The row, conditional on what was seen of it, and its entry in the history. */
-function itemsOf(
+function itemsOfRow(
   tableName: string,
-  { address, tenantId, row, entry, seenVersion }: RowWrite,
+  { address, tenantId, row, entry, seen }: RowWrite,
 ): NonNullable<TransactWriteCommandInput["TransactItems"]> {
-  const seen =
-    seenVersion === undefined
+  const place = seen?.[formerPlace];
+  const version = (place === undefined ? seen : place.own)?.version;
+  const condition =
+    version === undefined
       ? { ConditionExpression: "attribute_not_exists(version)" }
-      : { ConditionExpression: "version = :seen", ExpressionAttributeValues: { ":seen": seenVersion } };
+      : { ConditionExpression: "version = :seen", ExpressionAttributeValues: { ":seen": version } };
   const owner = tenantId === undefined ? {} : { tenantId };
   return [
-    { Put: { TableName: tableName, Item: { pk: address.partition, sk: address.key, ...owner, ...row }, ...seen } },
+    { Put: { TableName: tableName, Item: { pk: address.partition, sk: address.key, ...owner, ...row }, ...condition } },
     {
       Put: {
         TableName: tableName,

@@ -1,3 +1,4 @@
+import { hasFormerKeys } from "../config/declare/former-keys.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { Registry } from "../declare/registry.ts";
@@ -12,6 +13,7 @@ export type Shape = "one" | "each";
 export type Duty =
   | "read-config"
   | "operate-config"
+  | "rename-config"
   | "claim"
   | "steps"
   | "publish"
@@ -97,6 +99,7 @@ function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { 
 function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const operates: Duty[] = registry.configKeys.size > 0 ? ["operate-config", "claim"] : [];
+  if (hasFormerKeys(registry)) operates.push("rename-config");
   const writes = handlers.some(({ kind }) => kind === "write");
   return {
     name: "http",

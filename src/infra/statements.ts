@@ -55,6 +55,9 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     // person's role.
     case "operate-config":
       return [{ Sid: "OperateConfig", Action: ["dynamodb:PutItem", "dynamodb:Query"], Resource: config }];
+    // The first write after a rename supersedes the row of the former key, or checks that there is none.
+    case "rename-config":
+      return [{ Sid: "RenameConfig", Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"], Resource: config }];
     // Taken and completed (PutItem), looked at for a duplicate (GetItem), renewed for what takes long (UpdateItem), released
     // for what failed (DeleteItem).
     case "claim":

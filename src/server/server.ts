@@ -1,4 +1,5 @@
 import { appOverrideProblems } from "../config/declare/app-overrides.ts";
+import { formerKeyProblems } from "../config/declare/former-keys.ts";
 import { configKeyProblems } from "../config/declare/validators.ts";
 import type { ConfigResolver } from "../config/read/resolver.ts";
 import { hookProblems } from "../declare/declare-hook.ts";
@@ -112,6 +113,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     // Elsewhere a ring is made from the development secret.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
     ...[...registry.configKeys.values()].flatMap(configKeyProblems),
+    ...formerKeyProblems(registry),
     ...appOverrideProblems(registry, options?.config ?? {}),
     ...routeConflicts(routed(registry.handlers.values())),
   ];

@@ -1,3 +1,4 @@
+import { successorOf } from "../config/declare/former-keys.ts";
 import type { Registry } from "../declare/registry.ts";
 import { type StoredItem, textOf } from "./stored-item.ts";
 
@@ -5,13 +6,14 @@ import { type StoredItem, textOf } from "./stored-item.ts";
  * Makes what keeps secrets in: the value of a configuration row that is sealed, or whose key is encrypted, becomes
  * `{ secret: true }`. That there is one is told, what it is never, be it readable or not.
  */
-export function withoutSecrets({ configKeys }: Pick<Registry, "configKeys">): (item: StoredItem) => StoredItem {
+export function withoutSecrets(registry: Pick<Registry, "configKeys">): (item: StoredItem) => StoredItem {
   return (item) => {
     const { value } = item;
     if (value === undefined) return item;
     // In the history the version follows the key, which has no `#`.
     const id = String(textOf(item, "sk")).replace(/#.*/s, "");
-    const isSecret = isSealedValue(value) || configKeys.get(id)?.definition.encrypted === true;
+    const key = registry.configKeys.get(id) ?? successorOf(id, registry);
+    const isSecret = isSealedValue(value) || key?.definition.encrypted === true;
     return isSecret ? { ...item, value: { M: { secret: { BOOL: true } } } } : item;
   };
 }

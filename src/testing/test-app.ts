@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { PutCommand } from "@aws-sdk/lib-dynamodb";
 import { openDatabase } from "../aws/dynamodb.ts";
+import { successorOf } from "../config/declare/former-keys.ts";
 import type { WebhookOptions } from "../declare/delivery-options.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { configTable } from "../declare/table.ts";
@@ -216,7 +217,9 @@ async function startOn(
         const { runtime } = await running();
         const { pk, sk, ...stored } = itemOf(row, clock);
         await rowsDatabase.send(new PutCommand({ TableName: runtime.tableName(configTable.name), Item: { pk, sk, ...stored } }));
-        runtime.configRows.notePut(pk, sk, stored);
+        const renamed = successorOf(sk, runtime.server.registry);
+        if (renamed === undefined) runtime.configRows.notePut(pk, sk, stored);
+        else runtime.configRows.invalidate(pk, renamed.id);
       },
     },
     logs,

@@ -2,6 +2,7 @@ import { BootError, type BootProblem } from "../../errors/boot.ts";
 import { nearest } from "../../errors/nearest.ts";
 import { quoted } from "../../errors/quoted.ts";
 import { isDefinition } from "./definition.ts";
+import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyRegistry } from "./key.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
@@ -35,6 +36,11 @@ export function appOverrideProblems(registry: ConfigKeyRegistry, overrides: AppO
 function overrideProblems({ configKeys }: ConfigKeyRegistry, id: string, value: unknown): BootProblem[] {
   const key = configKeys.get(id);
   if (key === undefined) {
+    const renamed = successorOf(id, { configKeys });
+    if (renamed !== undefined) {
+      const message = `the key is now ${renamed.id}`;
+      return [{ feature: renamed.feature, key: id, rule: "override-renamed", message, fix: "rename the override as well" }];
+    }
     const meant = nearest(id, configKeys.keys());
     const fix = meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
     return [

@@ -2,7 +2,7 @@ import { quoted } from "../../errors/quoted.ts";
 import { isAccessRule } from "../../identity/access.ts";
 import { isBounds, isObject, isStrings } from "./definition.ts";
 import type { ConfigKeyDefinition, ConfigType } from "./key.ts";
-import { hasKebabCase } from "./key-id.ts";
+import { hasKebabCase, longestId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
 /** A key under examination: its definition, and its options as they were written. */
@@ -21,9 +21,6 @@ export type Rule = (key: Subject, report: Report) => void;
 
 const types: readonly unknown[] = ["number", "boolean", "select", "text"] satisfies readonly ConfigType[];
 const known = ["default", "bounds", "computed", "access", "read", "write", "allowPerRequest", "options", "encrypted", "formerly"];
-
-/** DynamoDB takes sort keys of up to 1024 bytes, SSM names of up to 1011 characters with their path. */
-const longestId = 256;
 
 /** The name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
 export function nameProblems({ id, name }: Subject, report: Report): void {

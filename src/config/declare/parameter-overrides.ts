@@ -3,6 +3,7 @@ import { nearest } from "../../errors/nearest.ts";
 import { quoted } from "../../errors/quoted.ts";
 import { type AppOverrides, appOverrideProblems } from "./app-overrides.ts";
 import { isDefinition } from "./definition.ts";
+import { successorOf } from "./former-keys.ts";
 import type { ConfigKeyDefinition, ConfigKeyRegistry, RegisteredConfigKey } from "./key.ts";
 import { configKeyId } from "./key-id.ts";
 
@@ -24,7 +25,8 @@ export interface ParameterOverrides {
 /**
  * Turns the parameters below `path` into app-boot overrides: `<path>/<feature>/<key name>`, the
  * name as in the key's identifier or as in its declaration. Each is parsed to the type of its key
- * and checked as `validateAppOverrides` does. Never throws: every problem is reported, under the
+ * and checked as `validateAppOverrides` does. The name of a former key counts where there is none of the current one, so that
+ * parameters can be renamed while processes of both versions start. Never throws: every problem is reported, under the
  * parameter's name, without the value of an encrypted key or a SecureString.
  */
 export function parameterOverrides(
@@ -35,15 +37,16 @@ export function parameterOverrides(
   const overrides: Record<string, unknown> = Object.create(null);
   const problems: BootProblem[] = [];
   const origins = new Map<string, string>();
-  for (const parameter of parameters) {
+  const found = parameters.map((parameter) => ({ parameter, ...keyOf(registry, path, parameter.name) }));
+  for (const { parameter, key, age } of found.toSorted((one, other) => (one.age ?? 0) - (other.age ?? 0))) {
     const { name } = parameter;
-    const key = keyOf(registry, path, name);
     if (key === undefined) {
       problems.push(unknownKey(registry, path, name));
       continue;
     }
     const { feature, id } = key;
     const other = origins.get(id);
+    if (other !== undefined && age !== undefined && age > 0) continue;
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
       problems.push({ feature, key: printable(name), rule: "parameter-twice", message, fix: "delete one of the two" });
@@ -58,11 +61,17 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
-function keyOf({ configKeys }: ConfigKeyRegistry, path: string, name: string): RegisteredConfigKey | undefined {
+/** The key of a parameter, and how many names ago it was called so. */
+function keyOf(registry: ConfigKeyRegistry, path: string, name: string): { key?: RegisteredConfigKey; age?: number } {
   const [feature, keyName, ...rest] = name.startsWith(`${path}/`) ? name.slice(path.length + 1).split("/") : [];
-  if (feature === undefined || keyName === undefined || rest.length > 0) return undefined;
-  const key = configKeys.get(configKeyId(feature, keyName));
-  return key !== undefined && isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? key : undefined;
+  if (feature === undefined || keyName === undefined || rest.length > 0) return {};
+  const id = configKeyId(feature, keyName);
+  const key = registry.configKeys.get(id);
+  if (key !== undefined) {
+    return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? { key, age: 0 } : {};
+  }
+  const renamed = successorOf(id, registry);
+  return renamed === undefined ? {} : { key: renamed, age: 1 + Number(renamed.definition.formerly?.indexOf(id)) };
 }
 
 function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {

@@ -34,7 +34,7 @@ function memory({ before }: { before?: (write: RowWrite) => void } = {}) {
     write: async (write) => {
       before?.(write);
       const id = idOf(write.address);
-      if (rows.get(id)?.version !== write.seenVersion) return false;
+      if (rows.get(id)?.version !== write.seen?.version) return false;
       rows.set(id, write.row);
       entries.set(id, [write.entry, ...(entries.get(id) ?? [])]);
       return true;
@@ -129,8 +129,8 @@ test("a write that another one overtakes goes on top of it, unless it expects a 
   const overtaken = (times: number) => {
     let left = times;
     const { rows, store } = memory({
-      before: ({ address, seenVersion = 0 }) => {
-        if (left-- > 0) rows.set(idOf(address), { value: 77, version: seenVersion + 1 });
+      before: ({ address, seen }) => {
+        if (left-- > 0) rows.set(idOf(address), { value: 77, version: (seen?.version ?? 0) + 1 });
       },
     });
     return context(admin, store);

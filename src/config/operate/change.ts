@@ -181,7 +181,7 @@ async function attempt(
     const result = await outcome(session, handle, levels, rows.with(index, row), row);
     const entry = entryFor(definition, row, action);
     const { tenantId } = ownerAt(authorized);
-    const write = { address, tenantId, row, entry, seenVersion: current?.version };
+    const write = { address, tenantId, row, entry, seen: current };
     const written = await callStore("written", () => writeRow(store, write, result)).catch((error: unknown) => {
       session.cache.invalidate(partition, id); // it may have been written all the same
       throw error;

@@ -19,8 +19,8 @@ export interface RowWrite {
   readonly row: ConfigRow;
   /** What history keeps of it. */
   readonly entry: HistoryEntry;
-  /** The `version` that the stored row has to have; `undefined` where it has none, or there is no row. */
-  readonly seenVersion: number | undefined;
+  /** The row that has to be there still, by its version; `undefined` where there has to be none. */
+  readonly seen: ConfigRow | undefined;
 }
 
 /** Which entries of a history are read. */

@@ -3,7 +3,7 @@ import { isSealed } from "../../secrets/sealed.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
 import { type ConfigSource, cascade, cascadeFromComputed, type Misfit, type Resolved } from "../read/cascade.ts";
 import type { RowValue } from "../read/row-cipher.ts";
-import { type ConfigRow, isCurrent, type RowLevel } from "../read/rows.ts";
+import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
 
 /** One level of a key's cascade. */
 export interface ConfigLevel {
@@ -14,6 +14,8 @@ export interface ConfigLevel {
   readonly active: boolean;
   /** The stored value; absent for a secret, and if the computed function was not called. */
   readonly value?: unknown;
+  /** The identifier that the key had before, if the row lies there: it has not been written anew since the key was renamed. */
+  readonly formerKey?: string;
   /** The version of a row or tombstone; absent if none was ever written. */
   readonly version?: number;
   /** ISO 8601. */
@@ -109,9 +111,10 @@ export function declarationView(definition: ConfigKeyDefinition): DeclarationVie
 function rowCandidate({ definition, nowMs, openRow }: ExplainedFacts, level: RowLevel, row: ConfigRow | undefined): Candidate {
   const { source } = level;
   if (row === undefined) return { facts: { source, isSet: false }, supplied: undefined, note: undefined };
-  const { version, updatedAt, updatedBy, reason, expiresAt, deleted } = row;
+  const { version, updatedAt, updatedBy, reason, expiresAt, deleted, [formerPlace]: place } = row;
   const facts = {
     source,
+    ...(place === undefined ? {} : { formerKey: place.key }),
     version,
     ...(updatedAt === undefined ? {} : { updatedAt }),
     ...(updatedBy === undefined ? {} : { updatedBy }),

@@ -1,7 +1,7 @@
 import { isSealed, type Sealed } from "../../secrets/sealed.ts";
 import type { Secrets } from "../../secrets/secrets.ts";
 import type { ConfigKeyDefinition } from "../declare/key.ts";
-import type { ConfigRow, RowAddress } from "./rows.ts";
+import { type ConfigRow, formerPlace, type RowAddress } from "./rows.ts";
 
 /**
  * The value of a row; or why it has none, and the next level decides; or why nobody can tell,
@@ -79,8 +79,9 @@ export function createRowCipher(
 
   return {
     prepare: secrets.prepare,
-    openRow: ({ value, version }, { encrypted }, address) => {
+    openRow: ({ value, version, [formerPlace]: place }, { encrypted }, asked) => {
       if (!encrypted) return { value };
+      const address = place === undefined ? asked : { ...asked, key: place.key };
       if (!isSealed(value)) return { unreadable: "the row of an encrypted key is not sealed" };
       const opened = open(value, address, version);
       if (!("text" in opened)) return { locked: `${address.key} of ${address.partition}: ${opened.locked}`, ringKey: value.key };

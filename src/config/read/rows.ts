@@ -14,6 +14,23 @@ export interface ConfigRow {
   readonly expiresAt?: number;
   /** A tombstone: the value was deleted, the version lives on. */
   readonly deleted?: true;
+  /** The key that has taken the row's place; for that one it counts no more. */
+  readonly renamedTo?: string;
+  /** Where the row lies, if that is under a former key. */
+  readonly [formerPlace]?: FormerPlace;
+}
+
+/** A symbol, which no stored item has. */
+export const formerPlace: unique symbol = Symbol("keelson.formerPlace");
+
+/** The place of a row that lies under a former key. */
+export interface FormerPlace {
+  /** The former key's identifier. */
+  readonly key: string;
+  /** What lies under the key itself; it does not count. */
+  readonly own: ConfigRow | undefined;
+  /** All former rows that a write has to supersede, this one first. */
+  readonly rows: readonly { readonly key: string; readonly row: ConfigRow }[];
 }
 
 /** Where a row is stored. */
