@@ -13,6 +13,7 @@ import {
   sub,
   templateOf,
 } from "../../test/support/server-templates.ts";
+import { createTenantConfig } from "../config/declare/declaration.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
 
@@ -38,6 +39,17 @@ describe("a role", () => {
     expect(sids(each, "SpadesSpadeListRole")).toEqual([...every, "ReadConfig", "ReadTables", "QueryIndexes", ...last]);
     expect(sids(each, "HttpRole")).toEqual([...every, "ReadConfig", "OperateConfig", "Claim", ...last]);
     expect(sids(templateOf([quiet], {}, {}), "HttpRole")).toEqual(last);
+  });
+
+  test("may supersede configuration rows of former keys only where a key has one", () => {
+    const renaming = defineFeature("renaming", (r) => {
+      r.config({ keys: { limit: createTenantConfig("number", { formerly: "sheds:config:max" }) } });
+    });
+    expect(statement(templateOf([renaming]), "HttpRole", "RenameConfig")).toMatchObject({
+      Action: ["dynamodb:ConditionCheckItem", "dynamodb:UpdateItem"],
+      Resource: [arn("ConfigTable")],
+    });
+    expect(sids(all, "HttpRole")).not.toContain("RenameConfig");
   });
 
   test("keeps events where one is kept, and reads them wherever a handler runs", () => {

@@ -11,7 +11,10 @@ import { type TenantSource, tenantSources } from "./tenant-source.ts";
 
 const shelves = defineFeature("shelves", (r) => {
   r.config({
-    keys: { pin: createTenantConfig("text", { encrypted: true }), limit: createTenantConfig("number", { default: 1 }) },
+    keys: {
+      pin: createTenantConfig("text", { encrypted: true, formerly: "shelves:config:code" }),
+      limit: createTenantConfig("number", { default: 1 }),
+    },
   });
   r.table("boxes", { partitionKey: "pk", sortKey: "sk", tenant: true });
   r.table("labels", { partitionKey: "id", tenant: true });
@@ -160,6 +163,7 @@ describe("what is exported of a row", () => {
     ["sealed", "gone:config:pin", { M: { sealed: { N: "1" }, key: { S: "k1" }, data: { B: bytes } } }],
     ["sealed in a form of later", "gone:config:pin", { M: { sealed: { N: "9" }, key: { S: "k1" }, data: { B: bytes } } }],
     ["in plain text under an encrypted key", "shelves:config:pin", { S: "1234" }],
+    ["in plain text under what an encrypted key was", "shelves:config:code", { S: "1234" }],
     ["in the history of an encrypted key", "shelves:config:pin#0000000000000001", { S: "1234" }],
   ])("of a secret only that there is one: %s", (_case, sk, value) => {
     const item: StoredItem = { ...texts({ pk: "config#tenant#acme", sk }), value: value as never, version: { N: "1" } };

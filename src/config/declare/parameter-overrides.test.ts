@@ -104,3 +104,26 @@ test("the value of an encrypted key, of a SecureString and of an unknown key is 
     }),
   );
 });
+
+test("the name of a former key counts where there is none of the current one, the last name before those of before", () => {
+  const renamed = registryOf({ limit: createTenantConfig("number", { formerly: ["files:config:max-mb", "old:config:max"] }) });
+  const readRenamed = (parameters: Record<string, string>) =>
+    parameterOverrides(
+      renamed,
+      "/app",
+      Object.entries(parameters).map(([name, value]) => ({ name, value, secure: false })),
+    );
+
+  expect(readRenamed({ "/app/old/max": "1" })).toEqual({ overrides: { "files:config:limit": 1 }, problems: [] });
+  expect(readRenamed({ "/app/old/max": "1", "/app/files/maxMb": "2" })).toEqual({
+    overrides: { "files:config:limit": 2 },
+    problems: [],
+  });
+  expect(readRenamed({ "/app/old/max": "1", "/app/files/max-mb": "2", "/app/files/limit": "3" })).toEqual({
+    overrides: { "files:config:limit": 3 },
+    problems: [],
+  });
+  expect(readRenamed({ "/app/files/max-mb": "many" }).problems).toEqual([
+    expect.objectContaining({ key: "/app/files/max-mb", rule: "override-type" }),
+  ]);
+});

@@ -37,16 +37,17 @@ export function parameterOverrides(
   const overrides: Record<string, unknown> = Object.create(null);
   const problems: BootProblem[] = [];
   const origins = new Map<string, string>();
-  const found = parameters.map((parameter) => ({ parameter, ...keyOf(registry, path, parameter.name) }));
-  for (const { parameter, key, age } of found.toSorted((one, other) => (one.age ?? 0) - (other.age ?? 0))) {
+  const named = parameters.map((parameter) => ({ parameter, found: keyOf(registry, path, parameter.name) }));
+  for (const { parameter, found } of named.toSorted((one, other) => ageOf(one) - ageOf(other))) {
     const { name } = parameter;
-    if (key === undefined) {
+    if (found === undefined) {
       problems.push(unknownKey(registry, path, name));
       continue;
     }
+    const { key, age } = found;
     const { feature, id } = key;
     const other = origins.get(id);
-    if (other !== undefined && age !== undefined && age > 0) continue;
+    if (other !== undefined && age > 0) continue;
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
       problems.push({ feature, key: printable(name), rule: "parameter-twice", message, fix: "delete one of the two" });
@@ -54,24 +55,33 @@ export function parameterOverrides(
     }
     origins.set(id, name);
     const value = parsed(key.definition, parameter.value);
-    const found = appOverrideProblems(only(key, parameter.secure), { [id]: value });
-    if (found.length === 0) overrides[id] = value;
-    problems.push(...found.map((problem) => ({ ...problem, key: printable(name), message: `${id}: ${problem.message}` })));
+    const wrong = appOverrideProblems(only(key, parameter.secure), { [id]: value });
+    if (wrong.length === 0) overrides[id] = value;
+    problems.push(...wrong.map((problem) => ({ ...problem, key: printable(name), message: `${id}: ${problem.message}` })));
   }
   return { overrides, problems };
 }
 
-/** The key of a parameter, and how many names ago it was called so. */
-function keyOf(registry: ConfigKeyRegistry, path: string, name: string): { key?: RegisteredConfigKey; age?: number } {
+/** A key, and how many names ago it was called so. */
+interface NamedKey {
+  readonly key: RegisteredConfigKey;
+  readonly age: number;
+}
+
+function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey | undefined {
   const [feature, keyName, ...rest] = name.startsWith(`${path}/`) ? name.slice(path.length + 1).split("/") : [];
-  if (feature === undefined || keyName === undefined || rest.length > 0) return {};
+  if (feature === undefined || keyName === undefined || rest.length > 0) return undefined;
   const id = configKeyId(feature, keyName);
   const key = registry.configKeys.get(id);
-  if (key !== undefined) {
-    return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? { key, age: 0 } : {};
+  if (key === undefined) {
+    const renamed = successorOf(id, registry);
+    return renamed && { key: renamed, age: 1 + Number(renamed.definition.formerly?.indexOf(id)) };
   }
-  const renamed = successorOf(id, registry);
-  return renamed === undefined ? {} : { key: renamed, age: 1 + Number(renamed.definition.formerly?.indexOf(id)) };
+  return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? { key, age: 0 } : undefined;
+}
+
+function ageOf({ found }: { readonly found: NamedKey | undefined }): number {
+  return found?.age ?? 0;
 }
 
 function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {
