@@ -1,7 +1,8 @@
 import { describeRule } from "../../identity/access.ts";
 import { isSealed } from "../../secrets/sealed.ts";
 import type { Bounds, ConfigKeyDefinition, ConfigScope, ConfigType } from "../declare/key.ts";
-import { type ConfigSource, cascade, cascadeFromComputed, type Misfit, type Resolved } from "../read/cascade.ts";
+import type { ConfigSource, Misfit, Resolved } from "../read/cascade.ts";
+import { suppliedBy, suppliedByComputed } from "../read/one-level.ts";
 import type { RowValue } from "../read/row-cipher.ts";
 import { type ConfigRow, formerPlace, isCurrent, type RowLevel } from "../read/rows.ts";
 
@@ -73,7 +74,7 @@ export async function explainLevels(facts: ExplainedFacts): Promise<ExplainedLev
   const candidates: Candidate[] = facts.rows.map(({ level, row }) => rowCandidate(facts, level, row));
   candidates.push(
     candidate({ source: "app-override", isSet: override !== undefined, value: override }, (note) =>
-      supplied(cascade(bare(definition), { rows: [], override, frameworkDefault: undefined }, note)),
+      suppliedBy(definition, { rows: [], override }, note),
     ),
   );
   const isDecided = candidates.some((one) => one.supplied !== undefined);
@@ -131,9 +132,7 @@ function rowCandidate({ definition, nowMs, openRow }: ExplainedFacts, level: Row
     return { facts: { ...facts, isSet: true }, supplied: { value: undefined, source }, note };
   }
   return candidate({ ...facts, isSet: true, value: row.value }, (note) =>
-    supplied(
-      cascade(bare(definition), { rows: [{ source, row: opened }], override: undefined, frameworkDefault: undefined }, note),
-    ),
+    suppliedBy(definition, { rows: [{ source, row: opened }], override: undefined }, note),
   );
 }
 
@@ -142,9 +141,7 @@ async function computedCandidate({ definition, compute }: ExplainedFacts, isDeci
   if (isDecided) return { facts: { source, isSet: true }, supplied: undefined, note: "a level above decides; it was not asked" };
   try {
     const value = await compute();
-    return candidate({ source, isSet: value !== undefined, value }, (note) =>
-      supplied(cascadeFromComputed(bare(definition), value, { frameworkDefault: undefined }, note)),
-    );
+    return candidate({ source, isSet: value !== undefined, value }, (note) => suppliedByComputed(definition, value, note));
   } catch {
     // An operator has to see the other levels all the more; what failed is logged where it is caught.
     return { facts: { source, isSet: true }, supplied: { value: undefined, source }, note: "the computed function failed" };
@@ -157,15 +154,6 @@ function candidate(facts: Candidate["facts"], supply: (onMisfit: (misfit: Misfit
     note = misfit.reason;
   });
   return { facts, supplied: given, note };
-}
-
-/** The declaration without its lower levels: what a cascade over one level gives, that level has supplied. */
-function bare({ default: _default, computed: _computed, ...definition }: ConfigKeyDefinition): ConfigKeyDefinition {
-  return definition;
-}
-
-function supplied(resolved: ReturnType<typeof cascade>): Resolved | undefined {
-  return resolved !== "ask-computed" && resolved.source !== "missing" ? resolved : undefined;
 }
 
 function level({ encrypted }: ConfigKeyDefinition, { facts, note }: Candidate, active: boolean): ConfigLevel {

@@ -1,0 +1,33 @@
+import type { ConfigScope } from "../declare/key.ts";
+import { pathFrom, type RowLevel, systemPartition, tenantPartition } from "./rows.ts";
+
+/** Whose rows a partition has. */
+export interface PartitionOwner {
+  readonly scope: ConfigScope;
+  /** `undefined` for the rows of all tenants. An ID that is too long for a key is given as the hash that stands there. */
+  readonly tenantId: string | undefined;
+  /** This partition and the broader ones, the narrowest first. */
+  readonly levels: readonly RowLevel[];
+}
+
+const ofTenants = tenantPartition("");
+
+/** Whose rows a partition of the table has; `undefined` where it has none of rows that count, such as those of history. */
+export function ownerOf(partition: string): PartitionOwner | undefined {
+  const isRows = partition === systemPartition() || /^config#(?:tenant|user)#./s.test(partition);
+  if (!isRows) return undefined;
+  const path = pathFrom(partition);
+  const scopes = (["user", "tenant", "system"] as const).slice(-path.length);
+  const tenant = path.at(-2)?.partition.slice(ofTenants.length);
+  return {
+    scope: scopes[0] as ConfigScope, // safe: a path has one to three partitions
+    tenantId: tenant === undefined ? undefined : unescaped(tenant),
+    levels: path.map(({ partition: one }, index) => ({ source: `${scopes[index] as ConfigScope}-row`, partition: one })), // safe: as many
+  };
+}
+
+function unescaped(text: string): string {
+  return text.replace(/%(?:u([0-9A-F]{4})|25|23)/g, (escaped, surrogate: string | undefined) =>
+    surrogate === undefined ? decodeURIComponent(escaped) : String.fromCharCode(Number.parseInt(surrogate, 16)),
+  );
+}
