@@ -8,36 +8,30 @@ export interface ConfigRowPage {
   readonly scanned: number;
 }
 
-/** Reads every configuration row of the table, a page after the other. A row that is written meanwhile is given as it was or is. */
-export async function* allConfigRows(
-  database: Database,
-  tableName: string,
-  { pageSize }: { readonly pageSize?: number } = {},
-): AsyncGenerator<ConfigRowPage> {
+/**
+ * Reads every configuration row of the table, a page after the other. A row that is written meanwhile is given as it was or is.
+ *
+ * @throws Error that names the table.
+ */
+export async function* allConfigRows(database: Database, tableName: string): AsyncGenerator<ConfigRowPage> {
   const { ScanCommand } = await import("./dynamodb-sdk.ts");
   let from: Record<string, unknown> | undefined;
   do {
-    const {
-      Items = [],
-      ScannedCount = 0,
-      LastEvaluatedKey,
-    } = await database.send(
-      new ScanCommand({
-        TableName: tableName,
-        FilterExpression: "begins_with(pk, :rows)",
-        ExpressionAttributeValues: { ":rows": "config#" },
-        ...(pageSize === undefined ? {} : { Limit: pageSize }),
-        ...(from === undefined ? {} : { ExclusiveStartKey: from }),
-      }),
-    );
-    yield {
-      // Safe: whoever reads a row checks value and version against the declaration.
-      rows: Items.map(({ pk, sk, ...row }) => ({
-        address: { partition: String(pk), key: String(sk) },
-        row: row as unknown as ConfigRow,
-      })),
-      scanned: ScannedCount,
-    };
-    from = LastEvaluatedKey;
+    const page = new ScanCommand({
+      TableName: tableName,
+      FilterExpression: "begins_with(pk, :rows)",
+      ExpressionAttributeValues: { ":rows": "config#" },
+      ...(from === undefined ? {} : { ExclusiveStartKey: from }),
+    });
+    const answer = await database.send(page).catch((error: Error) => {
+      throw new Error(`${tableName}: ${error.name}: ${error.message}`, { cause: error });
+    });
+    yield { rows: (answer.Items ?? []).map(rowOf), scanned: answer.ScannedCount ?? 0 };
+    from = answer.LastEvaluatedKey;
   } while (from !== undefined);
+}
+
+function rowOf({ pk, sk, ...row }: Record<string, unknown>): ConfigRowPage["rows"][number] {
+  // Safe: whoever reads a row holds value and version against the declaration.
+  return { address: { partition: String(pk), key: String(sk) }, row: row as unknown as ConfigRow };
 }

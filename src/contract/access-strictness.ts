@@ -29,47 +29,57 @@ export function isStricter(before: unknown, after: unknown): boolean {
   const [was, is] = [ruleOf(before), ruleOf(after)];
   if (was === undefined || is === undefined) return true;
   if (allows(was, anonymous) && !allows(is, anonymous)) return true;
-  let cases = 0;
-  for (const roles of leastRoles(was)) {
-    cases += 1;
-    if (cases > mostCases || !allows(is, userWith(roles))) return true;
-  }
-  return false;
+  const callers = leastRoles(was);
+  return callers === undefined || callers.some((roles) => !allows(is, userWith([...roles])));
 }
+
+type Roles = ReadonlySet<string>;
 
 /** So many sets of roles are looked at. */
-const mostCases = 10_000;
+const mostSets = 2_000;
 
 /**
- * The sets of roles that a signed-in caller needs at least. Whoever has more roles is let through as well, by every rule, so that
- * no other caller has to be looked at.
+ * The sets of roles that a signed-in caller needs at least; `undefined` where there are too many. Whoever has more roles is let
+ * through as well, by every rule, so that no other caller has to be looked at.
  */
-function* leastRoles({ kind, names, rules }: AccessRule): Generator<readonly string[]> {
+function leastRoles({ kind, names, rules }: AccessRule): readonly Roles[] | undefined {
   switch (kind) {
     case "admin":
-      yield ["admin"];
-      yield ["systemAdmin"];
-      break;
+      return [new Set(["admin"]), new Set(["systemAdmin"])];
     case "systemAdmin":
-      yield ["systemAdmin"];
-      break;
+      return [new Set(["systemAdmin"])];
     case "roles":
-      for (const name of names) yield [name];
-      break;
+      return least(names.map((name) => new Set([name])));
     case "anyOf":
-      for (const rule of rules) yield* leastRoles(rule);
-      break;
+      return combined(rules, [], (all, some) => [...all, ...some]);
     case "allOf":
-      yield* leastRolesOfAll(rules);
-      break;
+      return combined(rules, [new Set()], (all, some) => all.flatMap((one) => some.map((other) => new Set([...one, ...other]))));
     default:
-      yield [];
+      return [new Set()];
   }
 }
 
-function* leastRolesOfAll([first, ...others]: readonly AccessRule[]): Generator<readonly string[]> {
-  if (first === undefined) yield [];
-  else for (const some of leastRoles(first)) for (const more of leastRolesOfAll(others)) yield [...some, ...more];
+function combined(
+  rules: readonly AccessRule[],
+  none: readonly Roles[],
+  combine: (all: readonly Roles[], some: readonly Roles[]) => readonly Roles[],
+): readonly Roles[] | undefined {
+  let all: readonly Roles[] | undefined = none;
+  for (const rule of rules) {
+    const some = leastRoles(rule);
+    if (all === undefined || some === undefined || all.length * some.length > mostSets) return undefined;
+    all = least(combine(all, some));
+  }
+  return all;
+}
+
+/** The sets that contain no other: those who need more are let through anyway. */
+function least(sets: readonly Roles[]): readonly Roles[] {
+  const found: Roles[] = [];
+  for (const set of sets.toSorted((one, other) => one.size - other.size)) {
+    if (!found.some((smaller) => [...smaller].every((role) => set.has(role)))) found.push(set);
+  }
+  return found;
 }
 
 function userWith(roles: readonly string[]): User {
