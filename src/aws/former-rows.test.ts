@@ -211,6 +211,7 @@ test("history goes on over the rename, page by page, and an undo reaches behind 
   };
 
   expect(await page({})).toEqual({ values: [5, 4, 3, 2, 1], next: undefined });
+  expect(await page({ limit: 1 })).toEqual({ values: [5], next: 5 });
   expect(await page({ limit: 2 })).toEqual({ values: [5, 4], next: 4 });
   expect(await page({ limit: 2, before: 4 })).toEqual({ values: [3, 2], next: 2 });
   expect(await page({ limit: 3, before: 5 })).toEqual({ values: [4, 3, 2], next: 2 });
@@ -327,4 +328,6 @@ test("keys without a former name are read and written as ever", async () => {
   expect(await setConfig(ctx, other.handle(first), 5 as never)).toMatchObject({ value: 5, version: 1 });
   expect((await configHistory(ctx, other.handle(first))).items).toHaveLength(1);
   expect(await stored("other", is)).toBeUndefined();
+  // Nor is anything else done with what nobody declares.
+  expect(await other.store().history(at("other", "files:config:gone"), { limit: 1 })).toEqual([]);
 });

@@ -34,11 +34,11 @@ export function dynamoFormerRows(tableName: string, registry: ConfigKeyRegistry)
     itemsOf: ({ address, seen }) => {
       const place = seen?.[formerPlace];
       if (seen !== undefined && place === undefined) return [];
-      const { formerly = [], encrypted = false } = registry.configKeys.get(address.key)?.definition ?? {};
-      return formerly.map((key): CommitItem => {
+      const definition = registry.configKeys.get(address.key)?.definition;
+      return (definition?.formerly ?? []).map((key): CommitItem => {
         const former = { TableName: tableName, Key: { pk: address.partition, sk: key } };
         const found = place?.rows.find((one) => one.key === key);
-        return found === undefined ? nothing(former) : superseded(former, address.key, found.row, encrypted);
+        return found === undefined ? nothing(former) : superseded(former, address.key, found.row, definition?.encrypted === true);
       });
     },
   };

@@ -36,12 +36,7 @@ export function appOverrideProblems(registry: ConfigKeyRegistry, overrides: AppO
 function overrideProblems({ configKeys }: ConfigKeyRegistry, id: string, value: unknown): BootProblem[] {
   const key = configKeys.get(id);
   if (key === undefined) {
-    const renamed = successorOf(id, { configKeys });
-    if (renamed !== undefined) {
-      const message = `the key is now ${renamed.id}`;
-      return [{ feature: renamed.feature, key: id, rule: "override-renamed", message, fix: "rename the override as well" }];
-    }
-    const meant = nearest(id, configKeys.keys());
+    const meant = successorOf(id, { configKeys })?.id ?? nearest(id, configKeys.keys());
     const fix = meant === undefined ? "use the identifier of a declared key" : `did you mean ${meant}?`;
     return [
       {

@@ -20,7 +20,9 @@ const problems = (formerly: Readonly<Record<string, unknown>>, config = {}) => {
     return [];
   } catch (error) {
     if (!(error instanceof BootError)) throw error;
-    return error.problems.map(({ key, rule, message }) => `${key} ${rule}: ${message}`);
+    return error.problems.map(
+      ({ key, rule, message, fix }) => `${key} ${rule}: ${message}${rule === "formerly" ? "" : `; ${fix}`}`,
+    );
   }
 };
 
@@ -50,20 +52,20 @@ test.each([
 
 test("a former name that is still declared, be it by itself, or that two keys have had, is told", () => {
   expect(problems({ a: "bills:config:limit", b: "files:config:b" })).toEqual([
-    "files:config:a formerly-declared: formerly bills:config:limit is declared",
-    "files:config:b formerly-declared: formerly files:config:b is declared",
+    'files:config:a formerly: formerly "bills:config:limit" is taken by bills:config:limit',
+    'files:config:b formerly: formerly "files:config:b" is taken by files:config:b',
   ]);
   expect(
     problems({ a: "files:config:x", b: ["files:config:y", "files:config:x"], c: ["files:config:z", "files:config:z"] }),
   ).toEqual([
-    "files:config:b formerly-twice: formerly files:config:x is what files:config:a was",
-    "files:config:c formerly-twice: formerly files:config:z is what files:config:c was",
+    'files:config:b formerly: formerly "files:config:x" is taken by files:config:a',
+    'files:config:c formerly: formerly "files:config:z" is taken by files:config:c',
   ]);
 });
 
 test("an override under a former name is told the key of now", () => {
   expect(problems({ a: "files:config:max-mb" }, { "files:config:max-mb": 5 })).toEqual([
-    "files:config:max-mb override-renamed: the key is now files:config:a",
+    "files:config:max-mb override-unknown: the override is for a key that no feature declares; did you mean files:config:a?",
   ]);
 });
 

@@ -16,26 +16,16 @@ export function hasFormerKeys({ configKeys }: ConfigKeyRegistry): boolean {
 
 /** Says what is wrong with former identifiers: none is a key's own, and none is two keys'. */
 export function formerKeyProblems({ configKeys }: ConfigKeyRegistry): BootProblem[] {
-  const owners = new Map<string, string>();
+  const owners = new Map<unknown, string>();
   const problems: BootProblem[] = [];
   for (const { id, feature, definition } of configKeys.values()) {
-    const report = (rule: string, message: string, fix: string) => problems.push({ feature, key: id, rule, message, fix });
     const { formerly } = Object(definition?.declared?.options);
-    const names: readonly unknown[] = [formerly ?? []].flat();
-    for (const name of names) {
-      if (!isKeyId(name)) {
-        report(
-          "formerly",
-          `formerly ${quoted(name)} is no key's identifier`,
-          'use the one of before, such as "files:config:max-mb"',
-        );
-        continue;
-      }
-      const other = owners.get(name);
-      if (configKeys.has(name)) report("formerly-declared", `formerly ${name} is declared`, "remove the one or the other");
-      else if (other !== undefined)
-        report("formerly-twice", `formerly ${name} is what ${other} was`, "leave it to one key, once");
+    for (const name of [formerly ?? []].flat()) {
+      const other = configKeys.has(name) ? name : owners.get(name);
       owners.set(name, id);
+      if (other === undefined && isKeyId(name)) continue;
+      const message = `formerly ${quoted(name)} ${other === undefined ? "is no key's identifier" : `is taken by ${other}`}`;
+      problems.push({ feature, key: id, rule: "formerly", message, fix: "name what this key was before, and no other" });
     }
   }
   return problems;

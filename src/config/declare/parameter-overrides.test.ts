@@ -105,7 +105,7 @@ test("the value of an encrypted key, of a SecureString and of an unknown key is 
   );
 });
 
-test("the name of a former key counts where there is none of the current one, the last name before those of before", () => {
+test("the name of a former key counts where there is none of the current one; two former names are one too many", () => {
   const renamed = registryOf({ limit: createTenantConfig("number", { formerly: ["files:config:max-mb", "old:config:max"] }) });
   const readRenamed = (parameters: Record<string, string>) =>
     parameterOverrides(
@@ -115,10 +115,11 @@ test("the name of a former key counts where there is none of the current one, th
     );
 
   expect(readRenamed({ "/app/old/max": "1" })).toEqual({ overrides: { "files:config:limit": 1 }, problems: [] });
-  expect(readRenamed({ "/app/old/max": "1", "/app/files/maxMb": "2" })).toEqual({
-    overrides: { "files:config:limit": 2 },
-    problems: [],
-  });
+  expect(readRenamed({ "/app/files/maxMb": "2" })).toEqual({ overrides: { "files:config:limit": 2 }, problems: [] });
+  expect(readRenamed({ "/app/files/limit": "3", "/app/files/max-mb": "2" }).overrides).toEqual({ "files:config:limit": 3 });
+  expect(readRenamed({ "/app/old/max": "1", "/app/files/max-mb": "2" }).problems).toEqual([
+    expect.objectContaining({ key: "/app/files/max-mb", rule: "parameter-twice" }),
+  ]);
   expect(readRenamed({ "/app/old/max": "1", "/app/files/max-mb": "2", "/app/files/limit": "3" })).toEqual({
     overrides: { "files:config:limit": 3 },
     problems: [],

@@ -37,17 +37,16 @@ export function parameterOverrides(
   const overrides: Record<string, unknown> = Object.create(null);
   const problems: BootProblem[] = [];
   const origins = new Map<string, string>();
-  const named = parameters.map((parameter) => ({ parameter, found: keyOf(registry, path, parameter.name) }));
-  for (const { parameter, found } of named.toSorted((one, other) => ageOf(one) - ageOf(other))) {
+  const named = parameters.map((parameter) => ({ parameter, ...keyOf(registry, path, parameter.name) }));
+  for (const { parameter, key, isFormer } of named) {
     const { name } = parameter;
-    if (found === undefined) {
+    if (key === undefined) {
       problems.push(unknownKey(registry, path, name));
       continue;
     }
-    const { key, age } = found;
+    if (isFormer && named.some((other) => other.key === key && !other.isFormer)) continue;
     const { feature, id } = key;
     const other = origins.get(id);
-    if (other !== undefined && age > 0) continue;
     if (other !== undefined) {
       const message = `${id} is given by ${quoted(other)} too`;
       problems.push({ feature, key: printable(name), rule: "parameter-twice", message, fix: "delete one of the two" });
@@ -55,33 +54,26 @@ export function parameterOverrides(
     }
     origins.set(id, name);
     const value = parsed(key.definition, parameter.value);
-    const wrong = appOverrideProblems(only(key, parameter.secure), { [id]: value });
-    if (wrong.length === 0) overrides[id] = value;
-    problems.push(...wrong.map((problem) => ({ ...problem, key: printable(name), message: `${id}: ${problem.message}` })));
+    const found = appOverrideProblems(only(key, parameter.secure), { [id]: value });
+    if (found.length === 0) overrides[id] = value;
+    problems.push(...found.map((problem) => ({ ...problem, key: printable(name), message: `${id}: ${problem.message}` })));
   }
   return { overrides, problems };
 }
 
-/** A key, and how many names ago it was called so. */
+/** The key of a parameter, and whether it had the name before. */
 interface NamedKey {
-  readonly key: RegisteredConfigKey;
-  readonly age: number;
+  readonly key?: RegisteredConfigKey | undefined;
+  readonly isFormer?: boolean;
 }
 
-function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey | undefined {
+function keyOf(registry: ConfigKeyRegistry, path: string, name: string): NamedKey {
   const [feature, keyName, ...rest] = name.startsWith(`${path}/`) ? name.slice(path.length + 1).split("/") : [];
-  if (feature === undefined || keyName === undefined || rest.length > 0) return undefined;
+  if (feature === undefined || keyName === undefined || rest.length > 0) return {};
   const id = configKeyId(feature, keyName);
   const key = registry.configKeys.get(id);
-  if (key === undefined) {
-    const renamed = successorOf(id, registry);
-    return renamed && { key: renamed, age: 1 + Number(renamed.definition.formerly?.indexOf(id)) };
-  }
-  return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? { key, age: 0 } : undefined;
-}
-
-function ageOf({ found }: { readonly found: NamedKey | undefined }): number {
-  return found?.age ?? 0;
+  if (key === undefined) return { key: successorOf(id, registry), isFormer: true };
+  return isDefinition(key.definition) && [key.name, kebabNameOf(key)].includes(keyName) ? { key } : {};
 }
 
 function unknownKey({ configKeys }: ConfigKeyRegistry, path: string, name: string): BootProblem {
