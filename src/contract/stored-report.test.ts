@@ -130,7 +130,11 @@ test("whatever is declared before and after, and whatever is stored: what the re
               name === key?.id ? key?.definition.formerly?.includes(found?.renamedTo ?? "") : found?.renamedTo !== undefined;
             return found !== undefined && !isSuperseded;
           });
-          if (!isCurrent(row, nowMs) || (names.length > 1 && counts !== id && row.renamedTo !== undefined)) continue;
+          if (
+            !isCurrent(row, nowMs) ||
+            ((key === undefined || (names.length > 1 && counts !== id)) && row.renamedTo !== undefined)
+          )
+            continue;
           values += 1;
           const entry = { key: id, scope: at, tenantId: at === "system" ? null : tenantId };
           if (key === undefined) {

@@ -106,12 +106,13 @@ function lookAt(
   counting: Rows,
 ): readonly Looked[] {
   const looked = { address, owner, key, instead: undefined, opened: undefined };
-  if (key === undefined) return [{ ...looked, verdict: "ignored" }];
+  // What was superseded is no value that somebody has set, but what is left of one.
+  const ignored = row.renamedTo === undefined ? [{ ...looked, verdict: "ignored" as const }] : [];
+  if (key === undefined) return ignored;
   if (key.definition.formerly !== undefined) {
     const instead = counting({ partition: address.partition, key: key.id });
     const counts = isCurrent(instead, nowMs) && (instead[formerPlace]?.key ?? key.id) === address.key;
-    // What was superseded is no value that somebody has set, but what is left of one.
-    if (!counts) return row.renamedTo === undefined ? [{ ...looked, instead, verdict: "ignored" }] : [];
+    if (!counts) return ignored.map((one) => ({ ...one, instead }));
   }
   const {
     levels: [level],
