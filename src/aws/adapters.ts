@@ -1,4 +1,3 @@
-import { hasFormerKeys } from "../config/declare/former-keys.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import type { Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
@@ -57,7 +56,8 @@ export async function openAwsAdapters(
   const configName = runtime.tableName(configTable.name);
   const rows = dynamoConfigRows(database, configName, { lean: light?.rows });
   const { registry } = runtime.server;
-  const former = hasFormerKeys(registry) ? (await import("./former-rows.ts")).dynamoFormerRows(configName, registry) : undefined;
+  const isRenaming = [...registry.configKeys.values()].some(({ definition }) => definition.formerly !== undefined);
+  const former = isRenaming ? (await import("./former-rows.ts")).dynamoFormerRows(configName, registry) : undefined;
   return {
     database,
     databaseFor: requestDatabases(database, wall),

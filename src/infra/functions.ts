@@ -1,4 +1,3 @@
-import { hasFormerKeys } from "../config/declare/former-keys.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { Registry } from "../declare/registry.ts";
@@ -99,7 +98,8 @@ function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { 
 function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFunction {
   const handlers = shape === "one" ? [...registry.handlers.values()] : [];
   const operates: Duty[] = registry.configKeys.size > 0 ? ["operate-config", "claim"] : [];
-  if (hasFormerKeys(registry)) operates.push("rename-config");
+  if ([...registry.configKeys.values()].some(({ definition }) => definition.formerly !== undefined))
+    operates.push("rename-config");
   const writes = handlers.some(({ kind }) => kind === "write");
   return {
     name: "http",

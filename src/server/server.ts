@@ -1,5 +1,4 @@
 import { appOverrideProblems } from "../config/declare/app-overrides.ts";
-import { formerKeyProblems } from "../config/declare/former-keys.ts";
 import { configKeyProblems } from "../config/declare/validators.ts";
 import type { ConfigResolver } from "../config/read/resolver.ts";
 import { hookProblems } from "../declare/declare-hook.ts";
@@ -102,6 +101,7 @@ export interface ServerInternals extends DeclaredServer {
 export function buildServer<const Features extends readonly Feature[]>(options: ServerOptions<Features>): Server {
   const registry = createRegistry(options?.features);
   const environment = options?.environment ?? environmentOf(process.env);
+  const keys = [...registry.configKeys.values()];
   const problems = [
     ...optionProblems(options),
     ...registry.problems,
@@ -112,8 +112,7 @@ export function buildServer<const Features extends readonly Feature[]>(options: 
     ...secretProblems(registry, options),
     // Elsewhere a ring is made from the development secret.
     ...(environment === "production" ? proofProblems(options, options?.keyRing !== undefined) : []),
-    ...[...registry.configKeys.values()].flatMap(configKeyProblems),
-    ...formerKeyProblems(registry),
+    ...keys.flatMap((key) => configKeyProblems(key, keys)),
     ...appOverrideProblems(registry, options?.config ?? {}),
     ...routeConflicts(routed(registry.handlers.values())),
   ];

@@ -26,7 +26,7 @@ export function definitionOf(scope: ConfigScope, type: ConfigType, options: unkn
     ...(given["default"] === undefined ? {} : { default: given["default"] }),
     ...(isBounds(bounds) ? { bounds: Object.freeze({ min: bounds.min, max: bounds.max }) } : {}),
     ...(isStrings(selectable) ? { options: Object.freeze([...selectable]) } : {}),
-    ...(isStrings(formerly) && formerly.length > 0 ? { formerly: Object.freeze(formerly) } : {}),
+    ...(isStrings(formerly) && formerly.length > 0 ? { formerly: Object.freeze([...new Set(formerly)]) } : {}),
     ...(isComputed(computed) ? { computed } : {}),
     read: isAccessRule(read) ? read : access.authenticated,
     write: isAccessRule(write) ? write : defaultWrite[scope],

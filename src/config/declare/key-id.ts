@@ -9,11 +9,8 @@ export function configKeyId(feature: string, keyName: string): string {
 
 /** Whether `value` has the shape of an identifier. */
 export function isKeyId(value: unknown): value is string {
-  return typeof value === "string" && value.length <= longestId && /^[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value);
+  return typeof value === "string" && /^(?=.{1,256}$)[a-z][a-z0-9-]*:config:[a-z][a-z0-9-]*$/.test(value);
 }
-
-/** DynamoDB takes sort keys of up to 1024 bytes, SSM names of up to 1011 characters with their path. */
-export const longestId = 256;
 
 /** Whether a key's name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
 export function hasKebabCase(keyName: string): boolean {

@@ -1,8 +1,8 @@
 import { quoted } from "../../errors/quoted.ts";
 import { isAccessRule } from "../../identity/access.ts";
 import { isBounds, isObject, isStrings } from "./definition.ts";
-import type { ConfigKeyDefinition, ConfigType } from "./key.ts";
-import { hasKebabCase, longestId } from "./key-id.ts";
+import type { ConfigKeyDefinition, ConfigType, RegisteredConfigKey } from "./key.ts";
+import { hasKebabCase, isKeyId } from "./key-id.ts";
 import { named, outOfBounds, typeMismatch } from "./value-check.ts";
 
 /** A key under examination: its definition, and its options as they were written. */
@@ -16,11 +16,14 @@ export interface Subject {
 /** Takes a broken rule, what is wrong, and what to do. */
 export type Report = (rule: string, message: string, fix: string) => void;
 
-/** Examines one aspect of a key. */
-export type Rule = (key: Subject, report: Report) => void;
+/** Examines one aspect of a key; `keys` are all that are declared. */
+export type Rule = (key: Subject, report: Report, keys: readonly RegisteredConfigKey[]) => void;
 
 const types: readonly unknown[] = ["number", "boolean", "select", "text"] satisfies readonly ConfigType[];
 const known = ["default", "bounds", "computed", "access", "read", "write", "allowPerRequest", "options", "encrypted", "formerly"];
+
+/** DynamoDB takes sort keys of up to 1024 bytes, SSM names of up to 1011 characters with their path. */
+const longestId = 256;
 
 /** The name gives an identifier of the shape `<feature>:config:<kebab-case-name>`. */
 export function nameProblems({ id, name }: Subject, report: Report): void {
@@ -128,6 +131,20 @@ export function allowPerRequestProblems({ definition, options }: Subject, report
   if (definition.encrypted) report("per-request-encrypted", "allowPerRequest on an encrypted key", fix);
   if (definition.type === "number" && options["bounds"] === undefined) {
     report("per-request-bounds", "allowPerRequest on a number without bounds", "add bounds: { min, max }");
+  }
+}
+
+/** What a key was called before is the identifier of no other key, be it now or before. */
+export function formerlyProblems(
+  { id, options: { formerly } }: Subject,
+  report: Report,
+  keys: readonly RegisteredConfigKey[],
+): void {
+  for (const name of [formerly ?? []].flat()) {
+    const isTaken = keys.some((key) => key.id === name || (key.id !== id && key.definition?.formerly?.includes(String(name))));
+    if (isKeyId(name) && !isTaken) continue;
+    const wrong = isTaken ? "is another key's" : "is no identifier";
+    report("formerly", `formerly ${quoted(name)} ${wrong}`, "name what this key was before");
   }
 }
 

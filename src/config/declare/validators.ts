@@ -7,6 +7,7 @@ import {
   boundsProblems,
   computedProblems,
   defaultProblems,
+  formerlyProblems,
   nameProblems,
   optionsProblems,
   type Rule,
@@ -20,11 +21,12 @@ const everyRule: readonly Rule[] = [
   computedProblems,
   allowPerRequestProblems,
   accessProblems,
+  formerlyProblems,
 ];
 
-/** Says everything that is wrong with one key. */
-export function configKeyProblems(key: RegisteredConfigKey): BootProblem[] {
-  return problemsOf(key, everyRule);
+/** Says everything that is wrong with one key of all that are declared. */
+export function configKeyProblems(key: RegisteredConfigKey, keys: readonly RegisteredConfigKey[] = []): BootProblem[] {
+  return problemsOf(key, everyRule, keys);
 }
 
 /**
@@ -62,13 +64,13 @@ function validate(registry: ConfigKeyRegistry, rule: Rule): void {
   if (problems.length > 0) throw new BootError(problems);
 }
 
-function problemsOf(key: RegisteredConfigKey, rules: readonly Rule[]): BootProblem[] {
+function problemsOf(key: RegisteredConfigKey, rules: readonly Rule[], keys: readonly RegisteredConfigKey[] = []): BootProblem[] {
   const problems: BootProblem[] = [];
   const report = (rule: string, message: string, fix: string) =>
     problems.push({ feature: key.feature, key: key.id, rule, message, fix });
   if (isDefinition(key.definition)) {
     const { options } = key.definition.declared;
-    for (const rule of rules) rule({ ...key, options: isObject(options) ? options : {} }, report);
+    for (const rule of rules) rule({ ...key, options: isObject(options) ? options : {} }, report, keys);
   } else {
     report(
       "not-a-declaration",
