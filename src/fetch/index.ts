@@ -1,0 +1,3 @@
+export { FetchFailedError } from "./fetch-failed-error.ts";
+export type { Retry, RetryingFetchOptions } from "./options.ts";
+export { retryingFetch } from "./retrying-fetch.ts";
