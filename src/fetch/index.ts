@@ -1,3 +1,2 @@
 export { FetchFailedError } from "./fetch-failed-error.ts";
-export type { Retry, RetryingFetchOptions } from "./options.ts";
-export { retryingFetch } from "./retrying-fetch.ts";
+export { type Retry, type RetryingFetchOptions, retryingFetch } from "./retrying-fetch.ts";

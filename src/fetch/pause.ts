@@ -19,6 +19,21 @@ export function retryAfterMs(headers: Pick<Headers, "get">, nowMs: number): numb
   return Math.max(0, until - (httpDate(headers.get("date") ?? "") ?? nowMs));
 }
 
+/** Waits so many milliseconds. Rejects with the signal's reason as soon as it aborts. */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", abort, { once: true });
+  });
+}
+
 function httpDate(value: string): number | undefined {
   const ms = value.endsWith(" GMT") ? Date.parse(value) : Number.NaN; // `Date.parse` reads almost anything
   return Number.isNaN(ms) ? undefined : ms;

@@ -1,9 +1,40 @@
 import { FetchFailedError } from "./fetch-failed-error.ts";
 import { identifiedRequest } from "./identified-request.ts";
-import type { Retry, RetryingFetchOptions } from "./options.ts";
-import { pauseAfter, retryAfterMs } from "./pause.ts";
+import { pauseAfter, retryAfterMs, wait } from "./pause.ts";
 import { isRetried, mayBeRetried } from "./retry-rule.ts";
-import { wait } from "./wait.ts";
+
+/** Options of {@link retryingFetch}. */
+export interface RetryingFetchOptions {
+  /** What sends each attempt. Default: the `fetch` of the page or of Node, looked up with each attempt. */
+  readonly fetch?: typeof globalThis.fetch;
+  /** How often a call is sent at most, the first time included. Default 5; with 1 nothing is retried. */
+  readonly attempts?: number;
+  /** How long an attempt may take until its answer begins, in milliseconds. Default 30,000: gateways give up after 29 s. */
+  readonly attemptMs?: number;
+  /**
+   * How long a call may take in all until its answer begins, in milliseconds. Default 60,000. Keep it below the 300 s for which a
+   * server remembers a key.
+   */
+  readonly totalMs?: number;
+  /** Is told of each retry before its pause, such as for a log. */
+  readonly onRetry?: (retry: Retry) => void;
+}
+
+/** A retry that is about to be waited for. */
+export interface Retry {
+  /** Which attempt failed: 1 is the first. */
+  readonly attempt: number;
+  /** The pause until the next one, in milliseconds. */
+  readonly waitMs: number;
+  /** The `X-Request-ID` of all attempts of the call. */
+  readonly requestId: string;
+  /** The status of the answer, where there was one. */
+  readonly status?: number;
+  /** The code in its body, such as `overloaded`, where it has one. */
+  readonly code?: string;
+  /** Why there was no answer. */
+  readonly error?: unknown;
+}
 
 /** How an attempt ended. */
 type Outcome =
@@ -20,7 +51,7 @@ export interface Machine {
 /**
  * Creates a `fetch` that retries what is safe to retry, for `openapi-fetch` or any client that takes a `fetch`. A call has one
  * `X-Request-ID`, a write one `Idempotency-Key`, and all attempts send the same, so that keelson runs it once
- * (specification 9.1). Retried are network errors and answers that pass, such as 503 `overloaded`; see `docs/client.md`.
+ * (specification 6.6). Retried are network errors and answers that pass, such as 503 `overloaded`; see `docs/client.md`.
  *
  * What it returns throws the reason of the call's `signal` as soon as that aborts, and `FetchFailedError` where no attempt got an
  * answer.
