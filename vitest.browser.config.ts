@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-// What `npm run test:browser` runs: the browser's logger in a real Chromium, which `npm test` does without.
+// What `npm run test:browser` runs: the browser's logger and the retrying fetch in a real Chromium, which `npm test` does without.
 export default defineConfig({
   test: {
     include: ["test/browser/*.browser.ts"],

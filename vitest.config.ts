@@ -14,6 +14,7 @@ export const alias = [
   { find: "keelson/middy", replacement: source("lambda/middy.ts") },
   { find: "keelson/claim-layer", replacement: source("claim-layer/index.ts") },
   { find: "keelson/client", replacement: source("client/index.ts") },
+  { find: "keelson/fetch", replacement: source("fetch/index.ts") },
   { find: "keelson/embedded", replacement: source("embedded/index.ts") },
   { find: "keelson/testing", replacement: source("testing/index.ts") },
   { find: "keelson/bundle", replacement: source("bundle/index.ts") },

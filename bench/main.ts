@@ -1,5 +1,5 @@
 // Measures keelson beside its peers, writes results.json and the tables of docs/speed.md and docs/container.md; run by `npm run bench` at the
-// root. Takes about eight minutes, most of them for the drains; `npm run bench -- http bundles` measures these alone and
+// root. Takes about twelve minutes, most of them for the drains and the type checks; `npm run bench -- http bundles` measures these alone and
 // keeps the figures of the others.
 import { readFileSync, writeFileSync } from "node:fs";
 import { bundleResults } from "./bundles.ts";
@@ -14,6 +14,7 @@ import { onceResults } from "./once.ts";
 import { writePages } from "./page.ts";
 import { resultsOf } from "./runs.ts";
 import { startStack } from "./stack.ts";
+import { typecheckResults } from "./typecheck.ts";
 import { wallResults } from "./wall.ts";
 
 type Env = Readonly<Record<string, string>>;
@@ -30,6 +31,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   http: httpResults,
   memory: memoryResults,
   drains: drainResults,
+  typecheck: typecheckResults,
 };
 
 const wanted = process.argv.slice(2);

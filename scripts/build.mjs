@@ -1,6 +1,7 @@
 // Builds dist/ from src/: the TypeScript compiler writes beside it, then each file takes the place of the one before. So
 // whatever imports from dist/ meanwhile finds every file, whole, and so does another build; one that fails changes nothing.
-// Of the declarations it keeps those that an entry point reaches: the others would only weigh.
+// Of the declarations it keeps those that an entry point reaches, and no code of modules of types alone: the others would only
+// weigh.
 import { spawnSync } from "node:child_process";
 import {
   mkdirSync,
@@ -35,6 +36,7 @@ try {
   if (status === 0) {
     removeUnreached(built);
     removeDocumentation(built);
+    removeCodeOfTypes(built);
     markOptional(built);
     await replace(join(root, "dist"), built);
   }
@@ -65,6 +67,18 @@ function removeDocumentation(folder) {
     const path = join(folder, name);
     writeFileSync(path, readFileSync(path, "utf8").replace(/^[ \t]*\/\*\*[\s\S]*?\*\/[ \t]*\n/gm, ""));
   }
+}
+
+/** Removes the code of modules that declare types alone, where no other code and no entry point asks for it. */
+function removeCodeOfTypes(folder) {
+  const { exports = {} } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const code = filesOf(folder).filter((file) => file.endsWith(".js"));
+  const texts = new Map(code.map((name) => [join(folder, name), readFileSync(join(folder, name), "utf8")]));
+  const asked = new Set(Object.values(exports).map(({ default: file = "" }) => join(folder, file.replace("./dist/", ""))));
+  for (const [path, text] of texts) {
+    for (const [, name] of text.matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)"/g)) asked.add(join(dirname(path), name));
+  }
+  for (const [path, text] of texts) if (text.trim() === "export {};" && !asked.has(path)) rmSync(path);
 }
 
 /**

@@ -11,6 +11,7 @@ export const folders = [
   "infra",
   "bundle",
   "client",
+  "fetch",
   "container",
   "lambda",
   "embedded",

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, realpathSync } from "node:fs";
 import { join, relative } from "node:path";
+import { gzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
 import { beforeAll, expect, test } from "vitest";
 import { copiesOf, weigh } from "./support/installed.ts";
@@ -84,26 +85,44 @@ test("an installation has one copy of what keelson shares with the application",
   expect(shared.map((name) => [name, copiesOf(whole.directory, name).length])).toEqual(shared.map((name) => [name, 1]));
 });
 
-test("keelson/client bundled for a browser takes nothing of any other package, nor of the server's parts", async () => {
-  const installed = realpathSync(join(project.directory, "node_modules/keelson"));
-  const asked: string[] = [];
-  const bundle = await rolldown({
-    input: join(installed, "dist/client/index.js"),
-    platform: "browser",
-    external: (id) => {
-      if (!/^[./]/.test(id) && !id.includes(installed)) asked.push(id);
-      return false;
-    },
-  });
-  const { output } = await bundle.generate({ format: "esm" });
-  await bundle.close();
-  const files = output.flatMap((chunk) => (chunk.type === "chunk" ? chunk.moduleIds : []));
-  const outside = files
-    .map((file) => relative(installed, file).replaceAll("\\", "/"))
-    .filter((file) => !file.startsWith("dist/client/"));
-
-  expect(asked).toEqual([]);
-  expect(output.flatMap((chunk) => (chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : []))).toEqual([]);
+test.each([
   // How a field is named that would overwrite another: the same on both sides.
-  expect(outside).toEqual(["dist/log/record-names.js"]);
+  { folder: "client", shared: ["dist/log/record-names.js"] },
+  { folder: "fetch", shared: [] },
+])(
+  "keelson/$folder bundled for a browser takes nothing of any other package, nor of the server's parts",
+  async ({ folder, shared }) => {
+    const installed = realpathSync(join(project.directory, "node_modules/keelson"));
+    const asked: string[] = [];
+    const bundle = await rolldown({
+      input: join(installed, `dist/${folder}/index.js`),
+      platform: "browser",
+      external: (id) => {
+        if (!/^[./]/.test(id) && !id.includes(installed)) asked.push(id);
+        return false;
+      },
+    });
+    const { output } = await bundle.generate({ format: "esm" });
+    await bundle.close();
+    const files = output.flatMap((chunk) => (chunk.type === "chunk" ? chunk.moduleIds : []));
+    const outside = files
+      .map((file) => relative(installed, file).replaceAll("\\", "/"))
+      .filter((file) => !file.startsWith(`dist/${folder}/`));
+
+    expect(asked).toEqual([]);
+    expect(output.flatMap((chunk) => (chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : []))).toEqual([]);
+    expect(outside).toEqual(shared);
+  },
+);
+
+test("keelson/fetch is 4 KB, 2 KB compressed", async () => {
+  const bundle = await rolldown({
+    input: join(project.directory, "node_modules/keelson/dist/fetch/index.js"),
+    platform: "browser",
+  });
+  const { output } = await bundle.generate({ format: "esm", minify: true });
+  await bundle.close();
+
+  expect(output[0].code.length).toBeLessThanOrEqual(4_096);
+  expect(gzipSync(output[0].code).length).toBeLessThanOrEqual(2_048);
 });

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { type CodeBlock, placeOf, root } from "./markdown.ts";
@@ -11,6 +11,11 @@ export interface WrittenBlocks {
   readonly files: readonly { readonly path: string; readonly block: CodeBlock }[];
   remove(): void;
 }
+
+/** What a document has its reader make by a command, by its name there. */
+const made: Readonly<Record<string, readonly [name: string, path: string]>> = {
+  "docs/client.md": ["api.d.ts", "test/fixtures/files-api.d.ts"],
+};
 
 /**
  * Writes each block to a file. One that begins with a comment such as `// files.ts` is called so, and
@@ -24,6 +29,8 @@ export function writeBlocks(blocks: readonly CodeBlock[]): WrittenBlocks {
   const files = blocks.map((block) => {
     const folder = join(directory, block.document.replaceAll("/", "-"));
     mkdirSync(folder, { recursive: true });
+    const [name, source] = made[block.document] ?? [];
+    if (name !== undefined && source !== undefined) copyFileSync(join(root, source), join(folder, name));
     const path = join(folder, nameOf(block) ?? `line-${block.line}.ts`);
     try {
       writeFileSync(path, `${block.code}\n`, { flag: "wx" });

@@ -78,14 +78,14 @@ test("builds at once all succeed, and whoever imports from dist/ meanwhile finds
 });
 
 test("a build keeps what is the same, and takes away what has no source any more", async () => {
-  writeFileSync(path("src/inner/gone.ts"), "export {};\n");
+  writeFileSync(path("src/inner/gone.ts"), "export const one = 1;\n");
   mkdirSync(path("src/empty"));
-  writeFileSync(path("src/empty/gone.ts"), "export {};\n");
+  writeFileSync(path("src/empty/gone.ts"), "export const one = 1;\n");
   expect(await codeOf(build())).toBe(0);
   const { ino } = statSync(path("dist/index.js"));
   rmSync(path("src/inner/gone.ts"));
   rmSync(path("src/empty"), { recursive: true });
-  writeFileSync(path("src/inner/new.ts"), "export {};\n");
+  writeFileSync(path("src/inner/new.ts"), "export const one = 1;\n");
   expect(await codeOf(build())).toBe(0);
 
   expect(readdirSync(path("dist")).sort()).toEqual(["index.js", "inner"]);
@@ -122,4 +122,20 @@ test("declarations that no entry point reaches are not built", async () => {
   expect(await codeOf(build())).toBe(0);
   expect(readdirSync(path("dist")).filter((name) => name.endsWith(".d.ts"))).toEqual(["public.d.ts", "types.d.ts"]);
   expect(existsSync(path("dist/own.js"))).toBe(true);
+});
+
+test("a module of types alone has no code, unless other code asks for it", async () => {
+  writeFileSync(path("src/types.ts"), "export interface One { readonly one: 1 }\n");
+  writeFileSync(path("src/inner/named.ts"), "export interface Two { readonly two: 2 }\n");
+  writeFileSync(path("src/entry.ts"), "export interface Three { readonly three: 3 }\n");
+  const index =
+    'import type { One } from "./types.js";\nexport * from "./inner/named.js";\nexport const one: One = { one: 1 };\n';
+  writeFileSync(path("src/index.ts"), index);
+  writeFileSync(path("package.json"), JSON.stringify({ type: "module", exports: { "./entry": { default: "./dist/entry.js" } } }));
+
+  expect(await codeOf(build())).toBe(0);
+
+  expect(readdirSync(path("dist"), { recursive: true }).map(String).sort()).toEqual(
+    ["entry.js", "index.js", "inner", join("inner", "lazy.js"), join("inner", "named.js")].sort(),
+  );
 });

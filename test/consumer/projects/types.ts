@@ -14,6 +14,7 @@ import { ClaimLayer, type ClaimLayerOptions } from "keelson/claim-layer";
 import { type ClientLogger, createClientLogger } from "keelson/client";
 import { runContainer } from "keelson/container";
 import { type EmbeddedStack, startEmbeddedStack } from "keelson/embedded";
+import { FetchFailedError, type RetryingFetchOptions, retryingFetch } from "keelson/fetch";
 import {
   type HttpApiResult,
   type LambdaHttpHandler,
@@ -76,6 +77,10 @@ export const operate = [configHistory, undoConfig];
 export const start: () => Promise<unknown> = () => runContainer(server, { port: 0 });
 export const stack: () => Promise<EmbeddedStack> = () => startEmbeddedStack();
 export const app: () => Promise<TestApp> = () => startTestApp(server);
+const fetchOptions: RetryingFetchOptions = { attempts: 3, onRetry: ({ requestId }) => logger.warn(requestId) };
+export const fetching: typeof fetch = retryingFetch(fetchOptions);
+export const failedId = (error: unknown) => (error instanceof FetchFailedError ? error.requestId : undefined);
+
 export const logger: ClientLogger = createClientLogger({ url: "/log", token: () => undefined });
 export const isUnavailable = (error: unknown) => error instanceof FrameworkError && error.code === "config_unavailable";
 // @ts-expect-error -- types are looked at, none of them is `any`
