@@ -1,0 +1,221 @@
+import { type } from "arktype";
+import * as v from "valibot";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import * as mini from "zod/mini";
+import { importFrom } from "./import-from.ts";
+import { createSchemaReader, type JsonSchema } from "./json-schema.ts";
+
+async function read(schema: Parameters<ReturnType<typeof createSchemaReader>["read"]>[0], side: "input" | "output" = "output") {
+  const reader = createSchemaReader();
+  const said = await reader.read(schema, side, "files.file.show output");
+  return { said, unsaid: reader.unsaid };
+}
+
+const text = { type: "string" };
+const date = { type: "string", format: "date-time" };
+const object = (properties: JsonSchema, more: JsonSchema = {}) => ({
+  type: "object",
+  properties,
+  required: Object.keys(properties),
+  ...more,
+});
+
+describe("each library's schemas say themselves, without $schema", () => {
+  const closed = { additionalProperties: false };
+  test.each([
+    ["zod", z.object({ a: z.string() }), object({ a: text }), object({ a: text }, closed)],
+    ["zod/mini", mini.object({ a: mini.string() }), object({ a: text }), object({ a: text }, closed)],
+    ["valibot", v.object({ a: v.string() }), object({ a: text }), object({ a: text })],
+    ["ArkType", type({ a: "string" }), object({ a: text }), object({ a: text })],
+  ])("%s", async (_, schema, input, output) => {
+    expect(await read(schema, "input")).toEqual({ said: input, unsaid: [] });
+    expect(await read(schema, "output")).toEqual({ said: output, unsaid: [] });
+  });
+
+  test("any other by Standard JSON Schema", async () => {
+    const converter = {
+      input: () => ({ $schema: "https://json-schema.org/draft/2020-12/schema", type: "integer" }),
+      output: () => text,
+    };
+    const schema = {
+      "~standard": { version: 1, vendor: "own", validate: (value: unknown) => ({ value }), jsonSchema: converter },
+    } as const;
+    expect((await read(schema, "input")).said).toEqual({ type: "integer" });
+    expect((await read(schema)).said).toEqual(text);
+  });
+});
+
+describe("a Date is sent as a text, and cannot arrive", () => {
+  test.each([
+    ["zod", z.object({ at: z.date() }), "files.file.show output: at"],
+    ["zod/mini", mini.object({ at: mini.date() }), "files.file.show output: at"],
+    ["valibot", v.object({ at: v.date() }), "files.file.show output: at"],
+    ["ArkType", type({ at: "Date" }), "files.file.show output: at"],
+  ])("%s", async (vendor, schema, where) => {
+    const { said, unsaid } = await read(schema);
+    expect(said).toMatchObject({ properties: { at: date } });
+    expect(unsaid).toEqual([]);
+    const input = await read(schema, "input");
+    expect(input.said).toMatchObject({ properties: { at: { "x-keelson-unsaid": expect.any(String) } } });
+    expect(input.unsaid).toMatchObject([
+      { where, vendor: vendor.toLowerCase().replace("/mini", ""), why: expect.stringContaining("no Date arrives") },
+    ]);
+  });
+
+  test("but for what converts it", async () => {
+    expect((await read(z.coerce.date(), "input")).said).toEqual(date);
+  });
+});
+
+describe("what no JSON Schema says is named, and never an empty schema", () => {
+  class Upload {}
+  const length = (value: string) => value.length;
+  test.each([
+    ["zod's bigint", z.object({ a: z.bigint() }), "zod's bigint has no JSON Schema"],
+    ["zod's map", z.object({ a: z.map(z.string(), z.string()) }), "zod's map"],
+    ["zod's class", z.object({ a: z.instanceof(Upload) }), "zod's custom"],
+    ["zod's conversion", z.object({ a: z.string().transform(length) }), "put .pipe(schema) behind it"],
+    ["a bigint of zod's literal", z.object({ a: z.literal(1n) }), "a literal is a bigint"],
+    ["zod/mini's set", mini.object({ a: mini.set(mini.string()) }), "zod's set"],
+    ["valibot's map", v.object({ a: v.map(v.string(), v.string()) }), 'The "map" schema cannot be converted'],
+    ["valibot's conversion", v.object({ a: v.pipe(v.string(), v.transform(length)) }), "put a schema behind it"],
+    ["ArkType's class", type({ a: type.instanceOf(Upload) }), "ArkType's proto has no JSON Schema"],
+    ["a bigint of ArkType's unit", type({ a: type.unit(1n) }), "a unit is a value"],
+    ["ArkType's conversion", type({ a: type("string").pipe(length) }), "put .to(type) behind it"],
+  ])("%s", async (_, schema, why) => {
+    const { said, unsaid } = await read(schema);
+    expect(said).toMatchObject({
+      properties: { a: { "x-keelson-unsaid": expect.any(String), description: expect.stringContaining(why) } },
+    });
+    expect(unsaid).toMatchObject([{ where: "files.file.show output: a", why: expect.stringContaining(why) }]);
+  });
+
+  test("but what is unknown by declaration is anything", async () => {
+    for (const schema of [z.unknown(), mini.any(), v.unknown(), type("unknown")]) {
+      expect(await read(schema)).toEqual({ said: {}, unsaid: [] });
+    }
+    expect((await read(type({ a: "unknown", b: "string.numeric.parse" }))).said).toMatchObject({
+      properties: { a: {}, b: { type: "number" } },
+    });
+  });
+
+  test("what a schema says of itself is taken", async () => {
+    const schema = z.object({ a: z.instanceof(Upload).meta({ type: "string", description: "a name" }) });
+    const { said, unsaid } = await read(schema);
+    expect(said).toMatchObject({ properties: { a: { type: "string", description: "a name" } } });
+    expect(unsaid).toEqual([]);
+  });
+
+  test("the input of what is converted is said", async () => {
+    for (const schema of [z.string().transform(length), v.pipe(v.string(), v.transform(length)), type("string").pipe(length)]) {
+      expect(await read(schema, "input")).toEqual({ said: text, unsaid: [] });
+    }
+  });
+
+  test("nothing at all is what nothing fits", async () => {
+    for (const schema of [z.void(), z.undefined(), v.void(), v.undefined(), type("undefined")]) {
+      expect(await read(schema)).toEqual({ said: { not: {} }, unsaid: [] });
+    }
+    expect((await read(z.nan())).said).toEqual({ type: "null" });
+    expect((await read(z.nan(), "input")).said).toEqual({ not: {} });
+  });
+
+  test("a library without JSON Schema says what to do", async () => {
+    const validate = (value: unknown) => ({ value });
+    const schemas = ["own", "zod"].map((vendor) => ({ "~standard": { version: 1 as const, vendor, validate } }));
+    const [own, zod3] = await Promise.all(schemas.map((schema) => read(schema)));
+    expect(own?.unsaid[0]?.why).toBe('own has no Standard JSON Schema; give it ["~standard"].jsonSchema');
+    expect(zod3?.unsaid[0]?.why).toBe("zod 3 makes no JSON Schema; use zod 4");
+  });
+
+  test("a library that throws is named with its words", async () => {
+    const fail = () => {
+      throw "no target";
+    };
+    const validate = (value: unknown) => ({ value });
+    const standard = { version: 1 as const, vendor: "own", validate, jsonSchema: { input: fail, output: fail } };
+    expect((await read({ "~standard": standard })).unsaid).toEqual([
+      { where: "files.file.show output", vendor: "own", why: "no target" },
+    ]);
+  });
+});
+
+describe("a schema never forbids what its library takes", () => {
+  test("a pattern with flags is left out", async () => {
+    expect((await read(z.string().regex(/^a/i))).said).toEqual(text);
+    expect((await read(z.string().regex(/^a/i).regex(/b$/).regex(/c/i))).said).toEqual({ ...text, allOf: [{ pattern: "b$" }] });
+    expect((await read(z.string().regex(/^a/))).said).toEqual({ ...text, pattern: "^a" });
+    expect((await read(v.pipe(v.string(), v.regex(/^a/i)))).said).toEqual(text);
+    expect((await read(type(/^a/i))).said).toEqual(text);
+    expect((await read(type({ a: /^a/i, b: /^b/ }), "input")).said).toMatchObject({
+      properties: { a: text, b: { ...text, pattern: "^b" } },
+    });
+  });
+
+  test("a check in code is left out", async () => {
+    expect((await read(z.string().refine(() => true))).said).toEqual(text);
+    expect(
+      (
+        await read(
+          v.pipe(
+            v.string(),
+            v.trim(),
+            v.check(() => true),
+          ),
+        )
+      ).said,
+    ).toEqual(text);
+    expect((await read(type("string").narrow(() => true))).said).toEqual(text);
+  });
+});
+
+describe("the same declarations say the same", () => {
+  test("a default that is made anew is left out", async () => {
+    let count = 0;
+    const next = () => String(++count);
+    expect((await read(z.string().default(next), "input")).said).toEqual(text);
+    expect((await read(z.string().default("a"), "input")).said).toEqual({ ...text, default: "a" });
+    expect(
+      (
+        await read(
+          z.number().default(() => Date.now()),
+          "input",
+        )
+      ).said,
+    ).toEqual({ type: "number" });
+    expect((await read(v.optional(v.string(), next), "input")).said).toEqual(text);
+    expect((await read(type({ at: ["Date", "=", () => new Date()] }))).said).toMatchObject({ properties: { at: date } });
+  });
+});
+
+test("a package that the application lacks, or that is too old, is named with how to install it", async () => {
+  await expect(importFrom("no-such-package", "a", "/")).rejects.toThrow(
+    "no-such-package is not installed beside the application; npm install no-such-package",
+  );
+  await expect(importFrom("zod", "toYaml", process.cwd())).rejects.toThrow("the zod beside the application has no toYaml");
+  // From where keelson is, where the application's directory has none.
+  expect((await createSchemaReader({ from: "/" }).read(v.string(), "input", "x"))["type"]).toBe("string");
+});
+
+test("what ArkType has no JSON Schema for keeps what is true of the rest", async () => {
+  expect((await read(type("/^a/ & /b$/"))).said).toMatchObject({ type: "string" });
+  expect((await read(type("string[]").narrow(() => true))).said).toEqual({ type: "array", items: text });
+  const mug = type({ id: "string" });
+  expect(await read(type("string").pipe((id) => ({ id }), mug))).toEqual({ said: object({ id: text }), unsaid: [] });
+  const { unsaid } = await read(
+    type({
+      list: type("string")
+        .pipe((value) => value.length)
+        .array(),
+    }),
+  );
+  expect(unsaid).toMatchObject([{ where: "files.file.show output: list.items" }]);
+});
+
+test("what is unsaid several times is named once", async () => {
+  const reader = createSchemaReader();
+  await reader.read(z.bigint(), "input", "a");
+  await reader.read(z.bigint(), "input", "a");
+  expect(reader.unsaid).toHaveLength(1);
+});
