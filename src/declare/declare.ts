@@ -55,7 +55,7 @@ export function handler(
   unknownOptions(
     fullName,
     given,
-    [...["input", "output", "errors", "handler", "route", "access"], ...(kind === "write" ? writeOptions : [])],
+    [...["input", "output", "errors", "status", "handler", "route", "access"], ...(kind === "write" ? writeOptions : [])],
     report,
   );
   if (typeof name !== "string" || !/^[a-z][a-z0-9-]{0,62}\.[a-z][a-z0-9-]{0,62}$/.test(name)) {
@@ -76,6 +76,10 @@ export function handler(
     problem("body-kind", `\`body\` is ${JSON.stringify(given["body"])}`, "use json, form, text or bytes");
   }
   errorProblems(given["errors"], problem);
+  const statuses: readonly unknown[] = [given["status"] ?? []].flat();
+  if (given["status"] !== undefined && !areSuccesses(statuses)) {
+    problem("status", "`status` is none of an answer that succeeds", "use one from 200 to 399, or a list of them");
+  }
   routeProblems(kind, given, problem);
   repeatProblems(given, problem);
   return {
@@ -86,6 +90,7 @@ export function handler(
     input: given["input"] as StandardSchemaV1 | undefined,
     output: given["output"] as StandardSchemaV1 | undefined,
     errors: Object.freeze({ ...(given["errors"] as HandlerDeclaration["errors"]) }),
+    status: statuses.length === 0 ? undefined : (statuses as readonly number[]),
     route: given["route"] as string | undefined,
     access: given["access"] as HandlerDeclaration["access"],
     body: (given["body"] as BodyKind | undefined) ?? "json",
@@ -113,6 +118,10 @@ function errorProblems(errors: unknown, problem: (rule: string, message: string,
       isOwn ? `use ${own}, or another code` : "use snake case, and a status from 400 to 599",
     );
   }
+}
+
+function areSuccesses(statuses: readonly unknown[]): boolean {
+  return statuses.length > 0 && statuses.every((status) => Number.isInteger(status) && /^[23]..$/.test(String(status)));
 }
 
 function repeatProblems(options: RawOptions, problem: (rule: string, message: string, fix: string) => void): void {

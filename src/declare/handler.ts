@@ -75,6 +75,11 @@ interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule ex
    * production any other of the application's is logged once, as `error.undeclared`. Default: none.
    */
   readonly errors?: Readonly<Record<string, number>>;
+  /**
+   * The status of a result that is no `reply`, and of all others that the handler answers with: `201`, or `[200, 304]`, of which
+   * the first is that of a result. From 200 to 399. Default: 200, and 204 for `undefined`.
+   */
+  readonly status?: number | readonly number[];
   /** `ctx.user` follows `access`: behind every rule but `access.everyone` its IDs are strings. */
   readonly handler: (
     ctx: PipelineContext<CallerOf<Rule>>,
@@ -148,6 +153,8 @@ export interface HandlerDeclaration {
   readonly output: StandardSchemaV1 | undefined;
   /** The status of each code of its own. */
   readonly errors?: Readonly<Record<string, number>>;
+  /** The statuses of its answers, that of a plain result first; `undefined` is 200, and 204 for nothing. */
+  readonly status?: readonly number[] | undefined;
   readonly route: string | undefined;
   readonly access: AccessRule | undefined;
   readonly body: BodyKind;

@@ -22,6 +22,16 @@ describe("a result", () => {
     expect(toResponse(undefined, write)).toEqual({ status: 204, headers: {}, cookies: [], body: undefined });
   });
 
+  test("has the first status that its handler declares, and nothing has 204 unless another is declared", () => {
+    const statusOf = (result: unknown, status: readonly number[]) => toResponse(result, { ...write, status }).status;
+    expect(statusOf({ id: 1 }, [201])).toBe(201);
+    expect(statusOf({ id: 1 }, [202, 204])).toBe(202);
+    expect(statusOf(undefined, [202, 204])).toBe(204);
+    expect(statusOf(undefined, [202])).toBe(202);
+    expect(statusOf(reply({ id: 1 }, { status: 200 }), [201])).toBe(200);
+    expect(statusOf(reply({ id: 1 }), [201])).toBe(201);
+  });
+
   test("in a reply has the status, headers and cookies that the reply says", () => {
     const response = toResponse(
       reply({ id: 1 }, { status: 201, headers: { Location: "/x" }, cookies: { a: { value: "b c" } } }),

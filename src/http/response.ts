@@ -10,6 +10,8 @@ export interface ResponseFacts {
   /** A HEAD request: the same headers, no body. */
   readonly head: boolean;
   readonly development: boolean;
+  /** The statuses that the handler declares. */
+  readonly status?: readonly number[] | undefined;
 }
 
 const noCookies: readonly string[] = Object.freeze([]);
@@ -18,8 +20,8 @@ const noCookies: readonly string[] = Object.freeze([]);
 const bodiless = [204, 205, 304];
 
 /**
- * Turns what a handler returned into a response: a value is 200 JSON, `undefined` 204, a reply
- * what it says, and so is a web `Response` that has been read.
+ * Turns what a handler returned into a response: a value is JSON with the status that its handler declares, 200 otherwise,
+ * `undefined` 204, a reply what it says, and so is a web `Response` that has been read.
  *
  * @throws TypeError for a result that no response can be made of, saying which and what to do.
  */
@@ -57,11 +59,16 @@ function respond(
   facts: ResponseFacts,
 ): HttpResponse {
   const body = returned instanceof ArrayBuffer ? new Uint8Array(returned) : returned;
-  const status = given ?? (body === undefined ? 204 : 200);
+  const status = given ?? statusOf(body, facts);
   if (body === undefined || bodiless.includes(status)) return { status, headers, cookies: set, body: discard(body) };
   const content = contentOf(body, headers, facts.kind);
   if (!isWebStream(content)) headers["content-length"] = String(Buffer.byteLength(content));
   return { status, headers, cookies: set, body: facts.head ? discard(content) : content };
+}
+
+function statusOf(body: unknown, { status: declared }: ResponseFacts): number {
+  if (declared === undefined) return body === undefined ? 204 : 200;
+  return body === undefined && declared.includes(204) ? 204 : (declared[0] ?? 200);
 }
 
 /** A stream that nobody will read is cancelled, so that what stands behind it is let go. */

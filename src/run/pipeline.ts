@@ -19,7 +19,7 @@ import { checkOutput } from "./check-output.ts";
 import { createContext } from "./context.ts";
 import type { Runtime } from "./runtime.ts";
 import { type RequestScope, runInScope } from "./scope.ts";
-import { warnOfUndeclared } from "./undeclared-error.ts";
+import { warnOfUndeclared, warnOfUndeclaredStatus } from "./undeclared-error.ts";
 
 const noBytes = new Uint8Array(0);
 /** What runs writes is loaded with the first: a cold start that answers a query does not wait for it. */
@@ -104,13 +104,21 @@ export async function answer<HostResponse>(
   if (declaration.kind === "write") {
     const { runWrite } = writes.value ?? (await writes.open());
     const rawInput = rereadInput(request, declaration, routes, basePath, { bytes, form });
-    return shape(await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head }));
+    const response = await runWrite(scope, adapters, { declaration, request, input, rawInput, view, head });
+    noteStatus(scope, declaration, response);
+    return shape(response);
   }
   const returned = declaration.run(createContext(scope, adapters, { request: view }), input);
   const result = await (declaration.output === undefined ? returned : checkOutput(declaration, returned, scope));
   const given = isWebResponse(result) ? await readResponse(result, "query") : result;
-  const response = toResponse(given, { kind: "query", head, development: runtime.environment === "development" });
+  const development = runtime.environment === "development";
+  const response = toResponse(given, { kind: "query", head, development, status: declaration.status });
+  noteStatus(scope, declaration, response);
   return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
+}
+
+function noteStatus(scope: RequestScope, { status: declared }: HandlerDeclaration, { status }: HttpResponse): void {
+  if (status !== (declared?.[0] ?? 200)) warnOfUndeclaredStatus(scope, declared, status);
 }
 
 /** Opens what a handler needs: the SDK is no part of that for one which reads configuration. */

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
 import { defineFeature } from "../declare/feature.ts";
 import { ConflictError, NotFoundError, PipelineError } from "../errors/errors.ts";
+import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
@@ -92,5 +94,28 @@ test("codes that are made of data are remembered up to a bound", async () => {
     expect(await warned(new ConflictError("one_more"), "GET", own)).toEqual([]);
   } finally {
     await own.close();
+  }
+});
+
+test("a success whose status its handler does not declare is warned of, once a process", async () => {
+  const mugs = defineFeature("mugs", (r) => {
+    const input = z.object({ status: z.coerce.number() });
+    const handler = async (_: unknown, { status }: { readonly status: number }) => reply({}, { status });
+    r.query("mug.show", { route: "GET /mugs", ...everyone, input, handler });
+    r.write("mug.add", { route: "POST /mugs", ...everyone, input, status: [201, 303], handler });
+  });
+  const shown = await startTestApp(buildServer({ features: [mugs] }));
+  const hidden = await startTestApp(buildServer({ features: [mugs], environment: "production" }));
+  try {
+    for (const status of [200, 204, 404, 302, 302]) await shown.fetch(`/mugs?status=${status}`, { redirect: "manual" } as never);
+    for (const status of [201, 303, 202]) await shown.fetch(`/mugs?status=${status}`, { method: "POST" });
+    await hidden.fetch("/mugs?status=206");
+    const warnings = [...shown.logs, ...hidden.logs].filter(({ msg }) => msg === "status.undeclared");
+    expect(warnings.map(({ handler, status, fix }) => ({ handler, status, fix }))).toEqual([
+      { handler: "mugs.mug.show", status: 302, fix: "declare it: status: 302" },
+      { handler: "mugs.mug.add", status: 202, fix: "declare it: status: [201,303,202]" },
+    ]);
+  } finally {
+    await Promise.all([shown.close(), hidden.close()]);
   }
 });

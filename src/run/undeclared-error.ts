@@ -24,6 +24,24 @@ export function warnOfUndeclared(scope: RequestScope, { error, status }: Readonl
   scope.log.warn("error.undeclared", { error: code, status: given, fix: `declare it: errors: { ${code}: ${given} }` });
 }
 
+/** Warns, outside production, of a success whose status the handler of the scope does not declare, once for each status. */
+export function warnOfUndeclaredStatus(scope: RequestScope, declared: readonly number[] | undefined, status: number): void {
+  if ((declared ?? usual).includes(status) || status >= 400) return;
+  const { handler, runtime } = scope;
+  if (runtime.environment === "production" || handler === undefined || !runtime.server.registry.handlers.has(handler)) return;
+  const reported = `${handler} ${status}`;
+  if (runtime.reportedErrors.has(reported)) return;
+  runtime.reportedErrors.add(reported);
+  scope.log.warn("status.undeclared", { status, fix: `declare it: status: ${JSON.stringify(fixed(declared, status))}` });
+}
+
+const usual: readonly number[] = [200, 204];
+
+/** What would be declared: what is, and this one. */
+function fixed(declared: readonly number[] | undefined, status: number): number | readonly number[] {
+  return declared === undefined ? status : [...declared, status];
+}
+
 /** The status that an error of this code has to have; `undefined` where nobody declares it. */
 function statusOf(code: string, declared: Readonly<Record<string, number>>, given: number): number | undefined {
   if (Object.hasOwn(declared, code)) return declared[code];

@@ -41,7 +41,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   const { requestId } = scope;
   const { declaration, request, input, rawInput, view, head } = write;
   const { environment } = scope.runtime;
-  const shape = { kind: "write", head, development: environment === "development" } as const;
+  const shape = { kind: "write", head, development: environment === "development", status: declaration.status } as const;
   let read: { readonly response: Response; readonly result: ReturnType<typeof readResponse> } | undefined;
   /** A body is read once: a handler whose commit has failed may return the same `Response`. */
   const receive = (returned: unknown): unknown => {
@@ -160,6 +160,9 @@ interface AskedOnce {
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
 /** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
 const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})"$/;
+
+/** What an `Idempotency-Key` may be, as one pattern. */
+export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
 
 /**
  * The ID that counts (specification 6.6): `Idempotency-Key` before `X-Request-ID`; `undefined` where

@@ -67,6 +67,10 @@ test("every problem of features, options and overrides is reported at once", () 
     r["write"]("item.text", { handler, replayHeaders: [1] });
     r["write"]("item.empty", { handler, replayHeaders: [""] });
     r["write"]("item.cookie", { handler, replayHeaders: ["Set-Cookie"] });
+    r["write"]("item.status", { handler, status: 404 });
+    r["write"]("item.statuses", { handler, status: [200, "201"] });
+    r["write"]("item.stateless", { handler, status: [] });
+    r["write"]("item.accepted", { handler, status: [202, 304] });
     r["write"]("item.fine", { handler, once: false, replay: "encrypted", replayHeaders: ["X-Page"] });
   });
   const wrong = plainFeature("wrong", (r) => {
@@ -159,6 +163,9 @@ test("every problem of features, options and overrides is reported at once", () 
     "messages.sign unknown-option",
     "once.waitMs option-type",
     "once.key option-type",
+    "repeats.item.status status",
+    "repeats.item.statuses status",
+    "repeats.item.stateless status",
     "repeats.item.once once",
     "repeats.item.replay replay",
     "repeats.item.list replay-headers",
