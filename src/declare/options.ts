@@ -4,6 +4,7 @@ import type { BootProblem } from "../errors/boot.ts";
 import type { MessageProof } from "../events/proof.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type Limits, limitChecks, limitProblems } from "../http/limits.ts";
+import { type AccessRule, isAccessRule } from "../identity/access.ts";
 import { type AuthOptions, authProblems, takesForeignTokens } from "../identity/auth-options.ts";
 import type { LogLevel } from "../log/logger.ts";
 import type { PowertoolsLogger } from "../log/server-logger.ts";
@@ -90,6 +91,20 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
      */
     readonly mismatch?: "refuse" | "send";
   };
+  /**
+   * The OpenAPI document of the server at `GET /openapi.json`. `false` is never; otherwise it is there in development, for
+   * everyone, and elsewhere where `access` says for whom.
+   */
+  readonly openapi?:
+    | false
+    | {
+        /** Who may read it. Default: nobody outside development. */
+        readonly access?: AccessRule;
+        /** The name of the API. Default `API`. */
+        readonly title?: string;
+        /** The version of the API. Default `0.0.0`. */
+        readonly version?: string;
+      };
   readonly messages?: {
     /**
      * Whether events, jobs and deliveries prove that they come from this server. `require` refuses those that do not; only
@@ -148,6 +163,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     isolation: unchecked,
     messages: unchecked,
     output: unchecked,
+    openapi: unchecked,
     shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
@@ -205,6 +221,9 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     check: (value) => (value === "always" || value === "development" ? undefined : "always or development"),
     mismatch: (value) => (value === "refuse" || value === "send" ? undefined : "refuse or send"),
   });
+  const isName = (value: unknown) => (isText(value, /^.{1,200}$/) ? undefined : "a text of 1 to 200 characters");
+  const access = (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`");
+  group("openapi", options?.openapi || undefined, { access, title: isName, version: isName });
   if (options?.auth !== undefined) {
     const wrong = authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
     problems.push(...wrong);

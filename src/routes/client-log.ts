@@ -31,16 +31,7 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
   const limit = createRateLimit(rate, clock);
   const byteLimit = createRateLimit(byteRate, clock);
   return {
-    kind: "write",
-    feature: "keelson",
-    name: "keelson.log.write",
-    input: undefined,
-    output: undefined,
-    route: "POST /log",
-    access: access.authenticated,
-    body: "json",
-    // A record that arrives twice is two lines; claiming each would cost more than that.
-    once: false,
+    ...clientLogRoute,
     run: (ctx, input) => {
       const records = recordsOf(input);
       const { user, log } = ctx;
@@ -58,6 +49,20 @@ export function clientLogHandler({ clock }: Pick<Runtime, "clock">): HandlerDecl
     },
   };
 }
+
+/** The route of {@link clientLogHandler}. */
+export const clientLogRoute: Omit<HandlerDeclaration, "run"> = {
+  kind: "write",
+  feature: "keelson",
+  name: "keelson.log.write",
+  input: undefined,
+  output: undefined,
+  route: "POST /log",
+  access: access.authenticated,
+  body: "json",
+  // A record that arrives twice is two lines; claiming each would cost more than that.
+  once: false,
+};
 
 /** @throws ValidationError with the fields that do not hold. */
 function recordsOf(input: unknown): readonly ClientRecord[] {

@@ -5,6 +5,7 @@ import { reply } from "../http/reply.ts";
 import { access } from "../identity/access.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { ownQuery } from "./own-query.ts";
 
 const checkTimeoutMs = 2_000;
 const cachedMs = 1_000;
@@ -35,25 +36,18 @@ export function healthHandlers(runtime: Runtime): HandlerDeclaration[] {
     const body = { status: isReady ? "ready" : "unavailable", state, checks: state === "running" ? found : {} };
     return reply(body, { status: isReady ? 200 : 503 });
   };
+  const [readyRoute, liveRoute] = healthRoutes;
   return [
-    declare("health.ready", "GET /health/ready", ready),
-    declare("health.live", "GET /health/live", () => ({ status: "live" })),
+    { ...readyRoute, run: ready },
+    { ...liveRoute, run: () => ({ status: "live" }) },
   ];
 }
 
-function declare(name: string, route: string, run: HandlerDeclaration["run"]): HandlerDeclaration {
-  return {
-    kind: "query",
-    feature: "keelson",
-    name: `keelson.${name}`,
-    input: undefined,
-    output: undefined,
-    route,
-    access: access.everyone,
-    body: "json",
-    run,
-  };
-}
+/** The routes of {@link healthHandlers}. */
+export const healthRoutes = [
+  ownQuery("health.ready", "GET /health/ready", access.everyone),
+  ownQuery("health.live", "GET /health/live", access.everyone),
+] as const;
 
 /** Why a check failed, for the log. */
 type Failure = Pick<ReturnType<typeof describeError>["log"], "level" | "data">;

@@ -28,6 +28,7 @@ import { lazy } from "../process/lazy.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
+import { openApiHandlers } from "../routes/openapi.ts";
 import type { Adapters, ParameterReader } from "../run/adapters.ts";
 import { createRequestIds } from "../run/request-id.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -246,6 +247,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...healthHandlers(runtime),
     clientLogHandler(runtime),
     ...configHandlers(runtime.server.registry),
+    ...openApiHandlers(runtime.server, environment),
   ];
   return runtime;
 }

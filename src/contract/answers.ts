@@ -1,0 +1,87 @@
+import type { ServerOptions } from "../declare/options.ts";
+import type { DeclaredOperation } from "./declared-operation.ts";
+import { onceOf } from "./request-headers.ts";
+import type { JsonSchema } from "./schema.ts";
+
+/** The headers of answers, as components of the document. */
+export const answerHeaders: Readonly<Record<string, JsonSchema>> = Object.freeze({
+  "X-Request-ID": {
+    description: "The ID of the request, as logs have it.",
+    required: true,
+    schema: { type: "string", minLength: 1, maxLength: 128 },
+  },
+  "Idempotent-Replayed": {
+    description: "There where the answer is that of an earlier request with the same key, and nothing was done.",
+    schema: { const: "true" },
+  },
+  Location: {
+    description: "Where what was made, or moved, is to be found.",
+    schema: { type: "string", format: "uri-reference" },
+  },
+  "Retry-After": {
+    description: "How many seconds to wait before the request is sent again.",
+    schema: { type: "string", pattern: "^\\d+$" },
+  },
+  "WWW-Authenticate": { description: "How to say who calls.", schema: { type: "string" } },
+});
+
+/** References to some of {@link answerHeaders}. */
+export function headersOf(names: readonly string[]): JsonSchema {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** The answers of an operation that came to its end, by status. */
+export function answersOf(operation: DeclaredOperation, options: ServerOptions): Record<string, JsonSchema> {
+  const { handler, own, output, mayBeNothing } = operation;
+  const headers = (status: number) => [
+    "X-Request-ID",
+    ...(onceOf(handler, options) !== false ? ["Idempotent-Replayed"] : []),
+    ...(status === 201 || status === 202 || status >= 300 ? ["Location"] : []),
+  ];
+  const answer = (status: number, content: JsonSchema | undefined): [string, JsonSchema] => [
+    String(status),
+    {
+      description: descriptions[status] ?? (status < 300 ? "Done." : "Elsewhere: `Location` says where."),
+      headers: headersOf(headers(status)),
+      ...(content && { content }),
+    },
+  ];
+  if (own !== undefined) {
+    const given = Object.entries(own.answers).map(([status, schema]) => answer(Number(status), schema && json(schema)));
+    return Object.fromEntries(given);
+  }
+  const content = contentOf(output);
+  const statuses = handler.status ?? [...(content === undefined ? [] : [200]), ...(mayBeNothing ? [204] : [])];
+  return Object.fromEntries(statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)));
+}
+
+/** Redirects and statuses without a body. */
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 205 || status >= 300;
+}
+
+/** What an answer holds; `undefined` where it is nothing. */
+function contentOf(output: JsonSchema | undefined): JsonSchema | undefined {
+  if (output === undefined) return { "*/*": { schema: { description: "The operation declares no output." } } };
+  if (isNothing(output)) return undefined;
+  // A text has the type that the handler gives it.
+  return output["type"] === "string" ? { "*/*": { schema: output } } : json(output);
+}
+
+function isNothing({ not }: JsonSchema): boolean {
+  return typeof not === "object" && not !== null && Object.keys(not).length === 0;
+}
+
+/** Content as JSON. */
+export function json(schema: JsonSchema): JsonSchema {
+  return { "application/json": { schema } };
+}
+
+const descriptions: Readonly<Record<number, string>> = {
+  200: "Done.",
+  201: "Created.",
+  202: "Accepted: it is done later.",
+  204: "Done, and there is nothing to say.",
+  304: "What the client has is still true.",
+  503: "Not ready.",
+};

@@ -1,0 +1,20 @@
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import type { ParsedRoute } from "../http/route.ts";
+import type { OwnOperation } from "./own-operations.ts";
+import type { JsonSchema } from "./schema.ts";
+
+/** A handler as its contract has it: what it declares, without what it does. */
+export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
+
+/** A handler with its route, and what is known of it beside its declaration. */
+export interface DeclaredOperation {
+  readonly route: ParsedRoute;
+  readonly handler: DeclaredHandler;
+  /** Of keelson's own. */
+  readonly own: OwnOperation | undefined;
+  /** Its schemas, as far as it has any. */
+  readonly input: JsonSchema | undefined;
+  readonly output: JsonSchema | undefined;
+  /** Whether `output` takes `undefined`, as nothing does. */
+  readonly mayBeNothing: boolean;
+}

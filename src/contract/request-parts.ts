@@ -1,0 +1,141 @@
+import type { BodyKind } from "../http/message.ts";
+import type { Segment } from "../http/route.ts";
+import type { Components } from "./components.ts";
+import type { DeclaredOperation } from "./declared-operation.ts";
+import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
+import { isObject, type JsonSchema, mapParts } from "./schema.ts";
+
+/** What a request has beside headers. */
+export interface RequestParts {
+  readonly parameters: readonly JsonSchema[];
+  readonly requestBody: JsonSchema | undefined;
+}
+
+/**
+ * Says where each field of an input comes from. A write takes each from its query as well as from its body, and a document has
+ * one place for each: the path for those of the route, the query for those of a GET, and of a DELETE where all are texts, and the
+ * body for the rest.
+ */
+export function requestOf(operation: DeclaredOperation, components: Components): RequestParts {
+  const { route, handler, input } = operation;
+  const fields = input === undefined ? noFields : fieldsOf(input, components);
+  const named = route.segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
+  const path = named.map((name) => pathParameter(name, fields.properties.get(name)));
+  const inPath = new Set(named);
+  const rest = withoutNames(fields, inPath);
+  const queried = (names: Fields) => [...path, ...queryParameters(names, components)];
+  const isQueried =
+    handler.kind === "query" || (route.method === "DELETE" && handler.body === "json" && isOfTexts(rest, components));
+  if (isQueried) return { parameters: queried(rest), requestBody: undefined };
+  if (input === undefined) return { parameters: path, requestBody: undeclaredBody(operation) };
+  const { body: kind } = handler;
+  const whole = wholeBody(kind, fields.properties.get("body"), components);
+  // The other fields can only come in the query.
+  if (whole !== undefined) {
+    const requestBody = bodyOf(kind, fields.required.has("body") ? notEmpty(whole) : whole, fields.required.has("body"));
+    return { parameters: queried(withoutNames(rest, new Set(["body"]))), requestBody };
+  }
+  const sent = withoutFields(input, inPath, components);
+  const schema = kind === "form" ? asForm(components.resolve(sent), components) : sent;
+  const requestBody = isEmpty(schema) ? undefined : bodyOf(kind, schema, needsBody(schema, components));
+  return { parameters: path, requestBody };
+}
+
+/** What a body holds that arrives as `body` and not as fields: text, bytes, and a list of JSON. */
+function wholeBody(kind: BodyKind, body: JsonSchema | undefined, components: Components): JsonSchema | undefined {
+  if (kind === "bytes") return bytes;
+  if (kind === "text") return body ?? { type: "string" };
+  return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array" ? body : undefined;
+}
+
+function bodyOf(kind: BodyKind, schema: JsonSchema, required: boolean): JsonSchema {
+  return { required, content: { [mediaTypes[kind]]: { schema } } };
+}
+
+/** Whether nothing is left of an object, since all of it is in the path. */
+function isEmpty({ type, properties, additionalProperties }: JsonSchema): boolean {
+  const isOpen = additionalProperties !== undefined && additionalProperties !== false;
+  return type === "object" && !isOpen && Object.keys(Object(properties)).length === 0;
+}
+
+/** Whether a schema refuses the object without members that no body comes to. */
+function needsBody(given: JsonSchema, components: Components): boolean {
+  const { type, required, allOf, anyOf, oneOf } = components.resolve(given);
+  const needs = (schema: JsonSchema) => needsBody(schema, components);
+  const choices = anyOf ?? oneOf;
+  if (Array.isArray(choices) && choices.every(needs)) return true;
+  if (Array.isArray(allOf) && allOf.some(needs)) return true;
+  return (type !== undefined && ![type].flat().includes("object")) || (Array.isArray(required) && required.length > 0);
+}
+
+const noFields: Fields = { properties: new Map(), required: new Set() };
+
+/** The media type that stands for each kind of body. */
+const mediaTypes = {
+  json: "application/json",
+  form: "application/x-www-form-urlencoded",
+  text: "text/plain",
+  bytes: "application/octet-stream",
+} as const;
+
+const bytes: JsonSchema = { type: "string", format: "binary" };
+
+function withoutNames({ properties, required }: Fields, names: ReadonlySet<string>): Fields {
+  return {
+    properties: new Map([...properties].filter(([name]) => !names.has(name))),
+    required: new Set([...required].filter((name) => !names.has(name))),
+  };
+}
+
+function pathParameter(name: string, given: JsonSchema = { type: "string" }): JsonSchema {
+  return { name, in: "path", required: true, schema: notEmpty(given) };
+}
+
+/** What is empty is not there: a segment of a path, and a body. */
+function notEmpty(schema: JsonSchema): JsonSchema {
+  return schema["type"] === "string" && !Number(schema["minLength"]) ? { ...schema, minLength: 1 } : schema;
+}
+
+function queryParameters({ properties, required }: Fields, components: Components): JsonSchema[] {
+  return [...properties].map(([name, schema]) => ({
+    name,
+    in: "query",
+    ...(required.has(name) ? { required: true } : {}),
+    schema: asSent(schema, components),
+  }));
+}
+
+/** A list whose name is given once arrives as one text: in a query or a form it has two elements or more. */
+function asSent(schema: JsonSchema, components: Components): JsonSchema {
+  const { type, minItems } = components.resolve(schema);
+  if (type !== "array" || Number(minItems) >= 2) return schema;
+  return { ...components.resolve(schema), minItems: 2 };
+}
+
+function asForm(schema: JsonSchema, components: Components): JsonSchema {
+  const { properties } = schema;
+  return isObject(properties) ? { ...schema, properties: mapParts(properties, (part) => asSent(part, components)) } : schema;
+}
+
+/** The handler reads what comes: nothing is promised of it. */
+function undeclaredBody({ handler }: DeclaredOperation): JsonSchema {
+  const schema = { text: { type: "string" }, bytes, json: {}, form: { type: "object" } }[handler.body];
+  const description = "The operation declares no input, so that nothing is said of its body.";
+  return { description, ...bodyOf(handler.body, schema, false) };
+}
+
+/** Whether each field can be said as a text, as a query does. */
+function isOfTexts({ properties }: Fields, components: Components): boolean {
+  return [...properties.values()].every((given) => {
+    const schema = components.resolve(given);
+    const choices = schema["anyOf"];
+    if (Array.isArray(choices)) return choices.some((choice: JsonSchema) => components.resolve(choice)["type"] === "string");
+    const values = schema["enum"] ?? ("const" in schema ? [schema["const"]] : undefined);
+    return schema["type"] === "string" || (Array.isArray(values) && values.every((value) => typeof value === "string"));
+  });
+}
+
+/** The path of a route as the document has it: `/files/{id}`. */
+export function templateOf(segments: readonly Segment[]): string {
+  return `/${segments.map((segment) => ("param" in segment ? `{${segment.param}}` : segment.static)).join("/")}`;
+}

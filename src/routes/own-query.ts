@@ -1,0 +1,21 @@
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import type { AccessRule } from "../identity/access.ts";
+
+/** A query of keelson's own, as it is declared. */
+export function ownQuery(name: string, route: string, access: AccessRule): Omit<HandlerDeclaration, "run"> {
+  return {
+    kind: "query",
+    feature: "keelson",
+    name: `keelson.${name}`,
+    input: undefined,
+    output: undefined,
+    route,
+    access,
+    body: "json",
+  };
+}
+
+/** The route of the OpenAPI document. */
+export function openApiRoute(access: AccessRule): Omit<HandlerDeclaration, "run"> {
+  return ownQuery("openapi.show", "GET /openapi.json", access);
+}
