@@ -4,7 +4,7 @@ import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
 const commands =
-  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson outbox, keelson steps, keelson tenant or keelson projection";
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson outbox, keelson steps, keelson tenant or keelson projection";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -25,6 +25,7 @@ Other commands, each with --help:
   keelson init                makes a project
   keelson doctor              checks what a server needs
   keelson infra               writes the CloudFormation template of what a server needs
+  keelson openapi             writes the OpenAPI document of a server
   keelson key-ring            creates, rotates and lists the keys of encrypted configuration
   keelson outbox              lists, puts back and removes events that the bus refused
   keelson steps               lists steps, and says how those ended of which nobody knows
@@ -46,6 +47,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "infra") {
     const { runInfraCommand } = await import("./infra-command.ts");
     return runInfraCommand(args.slice(1), context);
+  }
+  if (first === "openapi") {
+    const { runOpenApiCommand } = await import("./openapi-command.ts");
+    return runOpenApiCommand(args.slice(1), context);
   }
   if (first === "init") {
     const { runInitCommand } = await import("./init-command.ts");

@@ -5,6 +5,7 @@ import { doctorUsage } from "../../src/cli/doctor-command.ts";
 import { infraUsage } from "../../src/cli/infra-command.ts";
 import { initUsage } from "../../src/cli/init-command.ts";
 import { keyRingUsage } from "../../src/cli/key-ring-command.ts";
+import { openApiUsage } from "../../src/cli/openapi-command.ts";
 import { outboxUsage } from "../../src/cli/outbox-command.ts";
 import { stepsUsage } from "../../src/cli/steps-command.ts";
 import { tenantUsage } from "../../src/cli/tenant-command.ts";
@@ -160,6 +161,7 @@ function sequenceProblems(block: CodeBlock): string[] {
 function isCommand([command, action, ...options]: readonly string[]): boolean {
   const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
+  if (command === "openapi") return names.every((name) => openApiUsage.includes(name));
   if (command === "infra") return names.every((name) => infraUsage.includes(name));
   if (command === "init") return names.every((name) => initUsage.includes(name));
   if (command === "steps") return [`keelson steps ${action} `, ...names].every((name) => stepsUsage.includes(name));
