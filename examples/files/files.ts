@@ -67,6 +67,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       access: access.tenant,
       input: newFile,
       output: file,
+      status: 201,
       errors,
       handler: async (ctx, { name, sizeMb }) => {
         const maxSizeMb = await ctx.config(config.maxUploadSizeMb);
@@ -76,7 +77,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
         }
         const id = newFileId();
         const created: Row = { id, name, sizeMb, createdAt: new Date().toISOString() };
-        const answer = reply(toFile(created), { status: 201, headers: { location: `/files/${id}` } });
+        const answer = reply(toFile(created), { headers: { location: `/files/${id}` } });
         await ctx.publish("file.created", { id, sizeMb });
         const rows = [
           { ...(await keyOf(ctx, id)), ...created },
@@ -175,6 +176,7 @@ export const createFilesFeature = ({ accept }: FilesOptions) =>
       route: "DELETE /files/:id",
       access: access.tenant,
       input: fileId,
+      output: nothing,
       errors,
       handler: async (ctx, { id }) => {
         const Key = await keyOf(ctx, id);

@@ -1,4 +1,5 @@
 import { runContainer } from "keelson/container";
-import { server } from "./server.ts";
+import { createServer, server } from "./server.ts";
 
-await runContainer(server);
+const isDevelopment = process.env["NODE_ENV"] === "development";
+await runContainer(isDevelopment ? createServer((await import("./reference.ts")).reference) : server);
