@@ -41,5 +41,6 @@ export function sampleServer(
     features: [sample],
     cache: { ttlMs: 3_600_000 }, // warm all the time
     shutdown: { lingerMs: 0 },
+    log: { requests: false }, // a line goes through the logger, whoever writes it
   });
 }

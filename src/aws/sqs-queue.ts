@@ -46,7 +46,7 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
           MaxNumberOfMessages: 10,
           WaitTimeSeconds: 0,
           VisibilityTimeout: visibilitySeconds,
-          MessageSystemAttributeNames: ["ApproximateReceiveCount", "MessageGroupId"],
+          MessageSystemAttributeNames: [...systemAttributes],
         }),
       );
       return Messages.map(queueMessage);
@@ -87,6 +87,9 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
   return queue;
 }
 
+/** What is asked of SQS beside a message. */
+export const systemAttributes = Object.freeze(["ApproximateReceiveCount", "MessageGroupId", "SentTimestamp"] as const);
+
 /** A message of the SDK as keelson has it. */
 export function queueMessage({ MessageId, Body, ReceiptHandle, Attributes = {} }: Message): QueueMessage {
   return {
@@ -95,6 +98,7 @@ export function queueMessage({ MessageId, Body, ReceiptHandle, Attributes = {} }
     receipt: String(ReceiptHandle),
     group: Attributes["MessageGroupId"],
     receives: Number(Attributes["ApproximateReceiveCount"] ?? 1),
+    sentMs: Attributes["SentTimestamp"] === undefined ? undefined : Number(Attributes["SentTimestamp"]),
   };
 }
 

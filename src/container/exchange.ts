@@ -1,12 +1,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { PipelineError } from "../errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Logger } from "../log/logger.ts";
 import { type Sender, serve } from "../run/pipeline.ts";
+import type { RunObserver } from "../run/run-observer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope } from "../run/scope.ts";
+import { type SentBody, sendPieces, sentBytes, streamOf } from "./body-pieces.ts";
 import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
@@ -50,6 +51,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   readonly signal: AbortSignal;
   readonly gatewayClaims = undefined; // no gateway in front of a container is believed
   readonly refusal: PipelineError | undefined;
+  readonly nowMs: number | undefined;
   isStalled = false;
   left = 2;
   readonly #serving: Serving;
@@ -61,6 +63,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   readonly #departure = new AbortController();
   #scope: RequestScope | undefined = undefined;
   #held: HeldBytes | undefined = undefined;
+  /** What was sent of the answer's body, where somebody wants to know. */
+  #sent: SentBody | undefined = undefined;
 
   constructor(
     serving: Serving,
@@ -79,6 +83,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.ip = message.socket.remoteAddress;
     this.signal = this.#departure.signal;
     this.refusal = refusal;
+    const { observer, clock } = serving.runtime;
+    this.nowMs = observer === undefined ? undefined : clock.now();
     this.#serving = serving;
     this.#message = message;
     this.#response = response;
@@ -109,13 +115,25 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
 
   ended(): void {
     this.#held?.release();
+    const { observer } = this.#serving.runtime;
+    if (observer !== undefined) this.#tell(observer);
+  }
+
+  /** One that never ran has no answer, and nothing to tell. */
+  #tell(observer: RunObserver): void {
+    if (this.#sent === undefined) return;
+    const { statusCode: status, writableFinished: isWhole } = this.#response;
+    const bytes = sentBytes(this.#sent, isWhole);
+    // Safe: it has had a scope for as long.
+    observer.ended(this.#scope as RequestScope, { kind: "request", method: this.method, status, bytes, isAborted: !isWhole });
   }
 
   send(answer: HttpResponse, scope: RequestScope): Promise<void> | undefined {
     this.#scope = scope;
+    if (scope.runtime.observer !== undefined) this.#sent = { bytes: 0, atOnce: 0 };
     this.#end();
     try {
-      const streamed = write(this.#response, answer, this.method === "HEAD");
+      const streamed = write(this.#response, answer, this.method === "HEAD", this.#sent);
       return streamed?.catch((error) => this.#cut(error));
     } catch (error) {
       this.#cut(error);
@@ -163,15 +181,37 @@ function isLatest({ requests }: Connection, request: OpenRequest): boolean {
   return [...requests].at(-1) === request;
 }
 
-/** What is awaited of it is a stream; anything else is out at once. */
-function write(response: ServerResponse, answer: HttpResponse, head: boolean): Promise<void> | undefined {
+/** How much of a long body is given to the response at a time, where it is counted. */
+const pieceBytes = 65_536;
+
+/** What is awaited of it is a stream, or a long body that is counted; anything else is out at once. */
+function write(
+  response: ServerResponse,
+  answer: HttpResponse,
+  head: boolean,
+  sent: SentBody | undefined,
+): Promise<void> | undefined {
   const { status, headers, cookies, body } = answer;
   // At once, not header by header: with a call for each, Node keeps a table of them.
   response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
-  if (body === undefined || head || typeof body === "string" || body instanceof Uint8Array) {
-    response.end(head ? undefined : body);
+  if (body === undefined || head) {
+    response.end();
     return undefined;
   }
-  // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
-  return pipeline(Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]), response);
+  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+    return sent === undefined ? pipeline(streamOf(body), response) : sendPieces(body, response, pieceBytes, sent);
+  }
+  if (sent === undefined) {
+    response.end(body);
+    return undefined;
+  }
+  const length = Buffer.byteLength(body);
+  if (length <= pieceBytes) {
+    sent.atOnce = length;
+    response.end(body);
+    return undefined;
+  }
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  // A client that leaves while a whole answer is written is no line of its own.
+  return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
 }

@@ -382,7 +382,13 @@ test("a tunnel is refused as problem+json where that is asked for, and its line 
   const answer = await exchange(port, `CONNECT a:1 HTTP/1.1\r\n${headers}\r\n\r\n`);
 
   expect(answer).toMatch(/^HTTP\/1\.1 405 [\s\S]*content-type: application\/problem\+json[\s\S]*"status":405/);
-  expect(logs).toMatchObject([{ level: "warn", msg: "request.failed", tenantId: "acme", userId: "ann" }]);
+  const own = { tenantId: "acme", userId: "ann" };
+  await expect
+    .poll(() => logs)
+    .toMatchObject([
+      { level: "warn", msg: "request.failed", ...own },
+      { level: "info", msg: "request.completed", ...own, method: "CONNECT", status: 405 },
+    ]);
 });
 
 test("HTTP/1.0 needs no Host", async () => {
@@ -604,6 +610,7 @@ test("what the SDK throws because the drain is nearly over is the 504 too, and a
   expect([answer.status, await answer.json()]).toMatchObject([504, { error: "timeout" }]);
   expect(logs.filter(({ msg }) => String(msg).startsWith("request."))).toMatchObject([
     { level: "error", msg: "request.failed", error: "timeout", status: 504 },
+    { level: "info", msg: "request.completed", status: 504 },
   ]);
 });
 

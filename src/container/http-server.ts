@@ -68,7 +68,7 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     if (!isFree(connections.of(socket), socket)) return;
     const headers = headersOf(message);
     void runInScope(runtime, { headers, signal: undefined }, (scope) =>
-      turnAway(scope, connections, socket, headers, refusals.tunnel()),
+      turnAway(scope, connections, socket, { headers, method: "CONNECT" }, refusals.tunnel()),
     );
   });
   if (upgrade !== undefined) {
@@ -126,7 +126,8 @@ function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoE
   if (connection.failBody !== undefined) connection.failBody(refusal);
   else if (connection.requests.size === 0) {
     const headers = emptyHeaders(); // what was read of them is not told
-    void runInScope(runtime, { headers, signal: undefined }, (scope) => turnAway(scope, connections, socket, headers, refusal));
+    const request = { headers, method: undefined };
+    void runInScope(runtime, { headers, signal: undefined }, (scope) => turnAway(scope, connections, socket, request, refusal));
   }
 }
 
@@ -163,7 +164,7 @@ function takeOver(
   void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const isLate = runtime.lifecycle.draining.aborted;
     const refusal = isLate ? refusals.shuttingDown() : (missingHost(message) ?? runtime.refusalOfHeaders(headers));
-    if (refusal !== undefined) return turnAway(scope, connections, socket, headers, refusal);
+    if (refusal !== undefined) return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
     const draining = new AbortController();
     connection.upgraded = { requestId: scope.requestId, path: splitTarget(message.url as string).path, draining }; // safe: a server's messages have one
@@ -176,12 +177,19 @@ function takeOver(
   });
 }
 
+/** A request that gets no further than its head. */
+interface TurnedAway {
+  readonly headers: Readonly<Record<string, string>>;
+  /** `undefined` where the parser gave up on it. */
+  readonly method: string | undefined;
+}
+
 /** Answers on a bare socket, as the pipeline would: there is nothing of Node's to answer with. */
 async function turnAway(
   scope: RequestScope,
   connections: Connections,
   socket: Duplex,
-  headers: Readonly<Record<string, string>>,
+  { headers, method }: TurnedAway,
   error: PipelineError,
 ): Promise<void> {
   connections.of(socket).isClosing = true;
@@ -193,6 +201,11 @@ async function turnAway(
   const { status, body } = response;
   const fields = Object.entries({ ...finish(scope, request, response.headers), connection: "close" });
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...fields.map(([name, value]) => `${name}: ${value}`)];
-  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  const { observer } = scope.runtime;
+  socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {
+    const { writableFinished: isWhole } = socket;
+    const bytes = isWhole ? Buffer.byteLength(String(body)) : 0;
+    observer?.ended(scope, { kind: "request", method, status, bytes, isAborted: !isWhole });
+  });
   cutLater(socket); // a client may keep its side open for ever
 }

@@ -1,6 +1,4 @@
 import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from "node:http2";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
 import type { TLSSocket } from "node:tls";
 import type { PipelineError } from "../errors/errors.ts";
 import { addHeader, emptyHeaders, type HeaderMap } from "../http/headers.ts";
@@ -8,6 +6,8 @@ import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Logger } from "../log/logger.ts";
 import { type Sender, serve } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
+import type { RequestScope } from "../run/scope.ts";
+import { type SentBody, sendPieces, sentBytes } from "./body-pieces.ts";
 import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
@@ -54,7 +54,8 @@ export function serveSession(
     /* v8 ignore next -- Node says of a stream before it reads its reset; else its end would be waited for in vain */
     if (stream.closed) return;
     const held = holdBytes(bodies);
-    const request = streamRequest(stream, received, fields, remoteAddress, settings, held);
+    const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
+    const request = streamRequest(stream, received, fields, { remoteAddress, nowMs, settings, held });
     respond(runtime, connection, inFlight, stream, request, held);
     if (runtime.lifecycle.draining.aborted) connection.session?.retire();
   });
@@ -81,16 +82,30 @@ function respond(
   held: HeldBytes,
 ): void {
   connection.requests.add(request);
-  const send: Sender["send"] = async (answer, { log }) => {
+  const { observer } = runtime;
+  const sent: SentBody = { bytes: 0, atOnce: 0 };
+  let answered: { readonly scope: RequestScope; readonly status: number } | undefined;
+  const send: Sender["send"] = async (answer, scope) => {
+    const { log } = scope;
+    const { status } = answer;
+    answered = { scope, status };
     request.log = log;
     try {
-      await write(stream, request, answer);
+      await write(stream, request, answer, sent);
     } catch (error) {
       if (!request.isStalled) reportCut(log, error, request.signal);
       stream.close(internalError);
     }
   };
-  const limited: LimitedRequest = { work: () => serve(runtime, request, { send }), ended: held.release, left: 2 };
+  const ended = () => {
+    held.release();
+    if (answered === undefined || observer === undefined) return;
+    const { scope, status } = answered;
+    const isWhole = isSent(stream);
+    const bytes = sentBytes(sent, isWhole);
+    observer.ended(scope, { kind: "request", method: request.method, status, bytes, isAborted: !isWhole });
+  };
+  const limited: LimitedRequest = { work: () => serve(runtime, request, { send }), ended, left: 2 };
   inFlight.enter(limited);
   stream.on("close", () => {
     connection.requests.delete(request);
@@ -106,59 +121,55 @@ const internalError = 2;
 /** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
 const hopHeaders = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings", "te"];
 
-async function write(stream: ServerHttp2Stream, request: StreamRequest, answer: HttpResponse): Promise<void> {
+/** Whether all of an answer has left. */
+function isSent(stream: ServerHttp2Stream): boolean {
+  return stream.rstCode === noError && stream.writableFinished;
+}
+
+async function write(stream: ServerHttp2Stream, request: StreamRequest, answer: HttpResponse, sent: SentBody): Promise<void> {
   if (stream.destroyed) return; // the client has gone
   const { status, headers, cookies, body } = answer;
   const isHead = request.method === "HEAD";
-  const sent = Object.fromEntries(Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)));
+  const fields = Object.fromEntries(Object.entries(headers).filter(([name]) => !hopHeaders.includes(name)));
   // The rest of a body that nobody reads would hold the stream open.
   stream.once("finish", () => {
     if (!stream.endAfterHeaders && !stream.readableEnded) stream.close(noError);
   });
   stream.respond(
-    { ":status": status, ...sent, ...(cookies.length > 0 ? { "set-cookie": [...cookies] } : {}) },
+    { ":status": status, ...fields, ...(cookies.length > 0 ? { "set-cookie": [...cookies] } : {}) },
     { endStream: isHead || body === undefined },
   );
   if (isHead || body === undefined) return;
-  let given = 0;
   request.outflow = {
-    taken: () => (stream.writableLength > 0 ? given - stream.writableLength : undefined),
+    taken: () => (stream.writableLength > 0 ? sent.bytes + sent.atOnce - stream.writableLength : undefined),
     reset: () => stream.close(internalError),
   } satisfies Outflow;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
   if (bytes instanceof Uint8Array && bytes.byteLength <= pieceBytes) {
-    given = bytes.byteLength;
+    sent.atOnce = bytes.byteLength;
     stream.end(bytes);
     return;
   }
-  // Safe: Node's own type of a web stream and the DOM's differ in declarations only.
-  const source = bytes instanceof Uint8Array ? [bytes] : Readable.fromWeb(bytes as Parameters<typeof Readable.fromWeb>[0]);
-  await pipeline(
-    source,
-    async function* pieces(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
-      for await (const chunk of chunks) {
-        for (let from = 0; from < chunk.byteLength; from += pieceBytes) {
-          const piece = chunk.subarray(from, from + pieceBytes);
-          yield piece;
-          given += piece.byteLength;
-        }
-      }
-    },
-    stream,
-  );
+  await sendPieces(bytes, stream, pieceBytes, sent);
 }
 
 /** How much of an answer is given to its stream at a time: only from one piece to the next can it be seen to be taken. */
 const pieceBytes = 16_384;
+
+/** What is known of a stream beside its headers. */
+interface StreamFacts {
+  readonly remoteAddress: string | undefined;
+  readonly nowMs: number | undefined;
+  readonly settings: HttpSettings;
+  readonly held: HeldBytes;
+}
 
 /** Reads a stream as a request. */
 function streamRequest(
   stream: ServerHttp2Stream,
   received: IncomingHttpHeaders,
   fields: readonly string[],
-  ip: string | undefined,
-  settings: HttpSettings,
-  held: HeldBytes,
+  { remoteAddress: ip, nowMs, settings, held }: StreamFacts,
 ): StreamRequest {
   const { ":method": method = "", ":path": target = "", ":authority": authority } = received;
   const { path, query } = splitTarget(target);
@@ -168,8 +179,7 @@ function streamRequest(
   const departure = new AbortController();
   const body: BodyHolder = { failBody: undefined };
   stream.on("close", () => {
-    const isWhole = stream.rstCode === noError && stream.writableFinished;
-    if (!isWhole) departure.abort(new DOMException("The client has gone", "AbortError"));
+    if (!isSent(stream)) departure.abort(new DOMException("The client has gone", "AbortError"));
   });
   return {
     requestId: "",
@@ -178,6 +188,7 @@ function streamRequest(
     query,
     headers,
     ip,
+    nowMs,
     signal: departure.signal,
     abort: (reason) => {
       departure.abort(reason);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { queueMessage, visibilitySeconds } from "../aws/sqs-queue.ts";
+import { queueMessage, systemAttributes, visibilitySeconds } from "../aws/sqs-queue.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
 import { processMessage } from "../run/process-message.ts";
@@ -49,7 +49,7 @@ export async function startQueueWorker(
     batchSize: 10,
     waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
     visibilityTimeout: visibilitySeconds,
-    messageSystemAttributeNames: ["ApproximateReceiveCount", "MessageGroupId"],
+    messageSystemAttributeNames: [...systemAttributes],
     // Each is acknowledged as soon as it is done: it does not wait for the slowest of its batch.
     shouldDeleteMessages: false,
     suppressFifoWarning: true, // the order of a group is kept below

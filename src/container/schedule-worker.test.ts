@@ -63,7 +63,7 @@ async function start(beforeMs: number): Promise<Workers> {
 
 test("a container lets a schedule fire when it is due, and once it is stopped no more", async () => {
   const running = await start(400);
-  await expect.poll(() => logs.map(({ msg }) => msg), { timeout: 10_000 }).toEqual(["schedule.processed"]);
+  await expect.poll(() => logs.map(({ msg }) => msg), { timeout: 10_000 }).toEqual(["schedule.completed"]);
   expect(runs).toEqual(["00"]);
   expect(Date.parse(String(logs[0]?.["firesAt"]))).toBeLessThanOrEqual(Date.now() + aheadMs);
   running.stop();
@@ -83,5 +83,5 @@ test("a container that is stopped names what still runs of its schedules, where 
   expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }));
   held.resolve();
   await running.finished();
-  expect(logs).toContainEqual(expect.objectContaining({ msg: "schedule.processed" }));
+  expect(logs).toContainEqual(expect.objectContaining({ msg: "schedule.completed" }));
 });

@@ -124,7 +124,7 @@ describe("the workers of a container", () => {
     expect(logs).toContainEqual(expect.objectContaining({ msg: "shutdown.completed", cutOffMessages: cut }));
     held.resolve();
     await running.finished();
-    expect(logs).toContainEqual(expect.objectContaining({ msg: "job.processed", handler: "loads.load.carry" }));
+    expect(logs).toContainEqual(expect.objectContaining({ msg: "job.completed", handler: "loads.load.carry" }));
   }, 60_000);
 
   test("sweep the outbox a last time when they are stopped", async () => {
@@ -215,7 +215,7 @@ describe("the workers of a container", () => {
         expect.objectContaining({ VisibilityTimeout: 30 }),
       ]);
       held.resolve();
-      await expect.poll(() => logs.some(({ msg }) => msg === "job.processed"), { timeout: 30_000 }).toBe(true);
+      await expect.poll(() => logs.some(({ msg }) => msg === "job.completed"), { timeout: 30_000 }).toBe(true);
       const { jobs } = await (await bound.adapters()).messaging.open();
       await expect.poll(() => jobs.size(), { timeout: 30_000 }).toEqual({ visible: 0, hidden: 0 });
       await vi.advanceTimersByTimeAsync(20_000);

@@ -6,8 +6,7 @@ import { type CorsOptions, corsProblems } from "../http/cors.ts";
 import { type Limits, limitChecks, limitProblems } from "../http/limits.ts";
 import { type AccessRule, isAccessRule } from "../identity/access.ts";
 import { type AuthOptions, authProblems, takesForeignTokens } from "../identity/auth-options.ts";
-import type { LogLevel } from "../log/logger.ts";
-import type { PowertoolsLogger } from "../log/server-logger.ts";
+import { type LogOptions, logChecks } from "../log/log-options.ts";
 import { isOnceBy, type OnceBy } from "../once/once-by.ts";
 import { type Environment, environmentOf } from "../process/environment.ts";
 import { defaultTimes, leastRestMs } from "../process/times.ts";
@@ -45,14 +44,7 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     /** An endpoint other than AWS's; wins over `AWS_ENDPOINT_URL`. */
     readonly endpoint?: string;
   };
-  readonly log?: {
-    /** Default `debug` in development, otherwise `info`; `LOG_LEVEL` wins. */
-    readonly level?: LogLevel;
-    /** Dotted paths to redact, beside the names that are always redacted; `*` stands for any one name. */
-    readonly redact?: readonly string[];
-    /** A Powertools Logger of yours: its level, sampling, buffering and formatter apply. */
-    readonly powertools?: PowertoolsLogger;
-  };
+  readonly log?: LogOptions;
   /** Cross-origin requests from browsers. Default: none are allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
@@ -187,12 +179,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   });
   if (isRecord(options?.keyRing)) problems.push(...keyRingProblems(options, parameterRule));
   group("cache", options?.cache, cacheChecks(options?.cache));
-  group("log", options?.log, {
-    level: (value) => (levels.includes(value) ? undefined : "debug, info, warn or error"),
-    redact: (value) =>
-      Array.isArray(value) && value.every((path) => isText(path, /^[^.]+(\.[^.]+)*$/)) ? undefined : "a list of dotted paths",
-    powertools: (value) => (isPowertoolsLogger(value) ? undefined : "an instance of Powertools' Logger"),
-  });
+  group("log", options?.log, logChecks);
   group("limits", options?.limits, limitChecks);
   problems.push(...limitProblems(options?.limits).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix)));
   group("once", options?.once, {
@@ -271,16 +258,9 @@ function shutdownProblems(given: ServerOptions["shutdown"]): BootProblem[] {
 
 const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];
 const messageProofs: readonly unknown[] = ["off", "sign", "require"] satisfies readonly MessageProof[];
-const levels: readonly unknown[] = ["debug", "info", "warn", "error"] satisfies readonly LogLevel[];
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** The members that the logger uses of an own Powertools Logger. */
-function isPowertoolsLogger(value: unknown): boolean {
-  if (!isRecord(value) || typeof value["level"] !== "number") return false;
-  return ["debug", "info", "warn", "error", "getPersistentLogAttributes"].every((name) => typeof value[name] === "function");
 }
 
 function isText(value: unknown, pattern: RegExp): boolean {

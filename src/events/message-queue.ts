@@ -8,6 +8,8 @@ export interface QueueMessage {
   readonly group: string | undefined;
   /** How often it was received, this time included. */
   readonly receives: number;
+  /** When it was sent, in milliseconds since the epoch, by the queue's clock; `undefined` where the queue did not say. */
+  readonly sentMs: number | undefined;
 }
 
 /** A queue of messages: at least once each. */

@@ -18,6 +18,8 @@ export interface HttpRequest {
   readonly ip: string | undefined;
   /** Aborts when the client is gone; `undefined` where the host cannot know. */
   readonly signal: AbortSignal | undefined;
+  /** When it was received, in milliseconds since the epoch; absent where the host does not note it. */
+  readonly nowMs?: number | undefined;
   /** When the process will be gone, in milliseconds since the epoch; absent where the host does not end by itself. */
   readonly deadlineMs?: number | undefined;
   /** @throws FrameworkError `response_too_large` where the transport would not take the response. */

@@ -54,15 +54,27 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     fail: (error, scope, facts) => {
       if (facts.shape !== undefined) return eventCodec.fail(error, scope, facts);
       fail(scope, { headers: {}, method: "" }, fromMiddy(error)); // for the log; it is rethrown, so that the event's source sees the failure
+      scope.runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
       throw error;
     },
-    finish: (result, scope, facts) =>
-      facts.shape === undefined ? result : eventCodec.finish(result as LambdaHttpResult, scope, facts),
+    finish: (result, scope, facts) => {
+      if (facts.shape !== undefined) return eventCodec.finish(result as LambdaHttpResult, scope, facts);
+      scope.runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
+      return result;
+    },
     around: async (scope, facts, middy) => {
       scope.handler = handler;
+      if (facts.shape !== undefined) scope.route = patternOf(facts.event);
       return facts.shape === undefined ? runOther(scope, middy) : runHttp(scope, facts, middy, access);
     },
   };
+}
+
+/** The pattern that the gateway has matched, where it is one: `GET /files/{id}`. */
+function patternOf(event: unknown): string | undefined {
+  const { routeKey, resource } = event as { readonly routeKey?: unknown; readonly resource?: unknown }; // safe: its shape was matched
+  const pattern = [routeKey, resource].find((given) => typeof given === "string" && given.includes("/"));
+  return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
 }
 
 async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<unknown> {

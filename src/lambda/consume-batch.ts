@@ -35,5 +35,6 @@ function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): Q
     receipt: receiptHandle,
     group: attributes.MessageGroupId,
     receives: Number(attributes.ApproximateReceiveCount),
+    sentMs: Number(attributes.SentTimestamp) || undefined, // who calls the function by hand may leave it out
   };
 }

@@ -93,7 +93,7 @@ test("dot segments lead nowhere, whoever has decoded them", async () => {
 test("a decoded path that no client could send is read like one, and ends no line of the log", async () => {
   const lines: string[] = [];
   const output = vi.spyOn(process.stdout, "write").mockImplementation((line) => lines.push(String(line)) > 0);
-  const server = buildServer({ features: [files], log: { level: "info" } });
+  const server = buildServer({ features: [files], log: { level: "info", requests: false } });
   const handler = lambdaHttp(server);
   await handler(version2("/no\r\n{}\u2028where", {}) as never, {} as never);
   output.mockRestore();

@@ -1,6 +1,7 @@
 import { routed } from "../declare/routes.ts";
 import { createRouteTable } from "../http/route-table.ts";
 import { answer, fail, finish } from "../run/pipeline.ts";
+import type { RunObserver } from "../run/run-observer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope, ScopeFacts } from "../run/scope.ts";
 import { formReader, type HttpCodec, type LambdaAnswer, toAnswer, tooLarge, type WholeResponse, wholeAnswer } from "./codec.ts";
@@ -113,15 +114,25 @@ export const eventCodec: EventCodec<LambdaHttpEvent, LambdaHttpResult, HttpFacts
   },
   // Without middlewares it is of a handler of ours, whose errors say their status by their class, on every host.
   fail: (error, scope, facts) => inBetween(failure(scope.hasMiddlewares ? fromMiddy(error) : error, scope, facts), scope, facts),
-  finish: (result, scope, facts) => {
+  finish: (given, scope, facts) => {
     const { shape } = facts;
     // Safe: without middlewares the answer is ours, as `inBetween` left it.
-    const answer = scope.hasMiddlewares ? measured(readResult(result), facts) : (result as unknown as LambdaAnswer);
+    const answer = scope.hasMiddlewares ? measured(readResult(given), facts) : (given as unknown as LambdaAnswer);
     const written = writeFinished(answer, scope, facts);
-    if (!isOver(shape.maxResultBytes, answer.body, written)) return written;
-    return writeFinished(failure(tooLarge(shape.maxResultBytes), scope, facts), scope, facts);
+    const isFit = !isOver(shape.maxResultBytes, answer.body, written);
+    const sent = isFit ? answer : failure(tooLarge(shape.maxResultBytes), scope, facts);
+    const result = isFit ? written : writeFinished(sent, scope, facts);
+    if (scope.runtime.observer !== undefined) tell(scope.runtime.observer, scope, sent, facts);
+    return result;
   },
 };
+
+/** An answer that is handed over is Lambda's: nobody hears whether it arrives. */
+function tell(observer: RunObserver, scope: RequestScope, answer: LambdaAnswer, { method }: Pick<HttpFacts, "method">): void {
+  const { statusCode: status, body, isBase64Encoded } = answer;
+  const bytes = body === undefined ? 0 : Buffer.byteLength(body, isBase64Encoded === true ? "base64" : "utf8");
+  observer.ended(scope, { kind: "request", method, status, bytes, isAborted: false });
+}
 
 /** The error's uniform response, which is logged. */
 export function failure(error: unknown, scope: RequestScope, facts: HttpFacts): LambdaAnswer {

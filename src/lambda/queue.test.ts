@@ -149,6 +149,18 @@ describe("a batch of events", () => {
     expect(runs).toHaveLength(2);
   });
 
+  test("has a line for each run with the age of its message, where the event says when it was sent", async () => {
+    const [record, other] = await received("events", [event("aged"), event("ageless")]);
+    if (record === undefined || other === undefined) throw new Error("two were sent");
+    const { SentTimestamp: _left, ...attributes } = other.attributes;
+    expect(await invoke([record, { ...other, attributes: attributes as typeof other.attributes }])).toEqual([]);
+    const ended = lines.filter(({ msg }) => msg === "event.completed");
+    expect(ended.map(({ outcome, attempt, ageMs }) => [outcome, attempt, typeof ageMs]).sort()).toEqual([
+      ["processed", 1, "number"],
+      ["processed", 1, "undefined"],
+    ]);
+  });
+
   test("answers with those that failed alone, and buries what can never be done with one line that says why", async () => {
     broken.add("broken");
     const poison = '{"detail-type":"x","detail":{"kind":"private"}}';

@@ -70,6 +70,7 @@ test("the refusal of another tenant's token says so, and its line names whose it
   expect(body).toMatchObject({ error: "access_denied", message: "Access denied: tenant.isolation" });
   expect(logs).toMatchObject([
     { msg: "request.failed", level: "warn", tenantId: "globex", userId: "ann", handler: "rooms.room.own" },
+    { msg: "request.completed", level: "info", tenantId: "globex", userId: "ann", handler: "rooms.room.own", status: 403 },
   ]);
 });
 

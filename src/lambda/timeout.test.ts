@@ -63,6 +63,7 @@ test("shortly before the time is over the answer is a 504, the signal aborts, an
   expect(logs()).toMatchObject([
     { level: "warn", msg: "handler.abandoned", handler: "slow.thing.wait", afterMs: 100, requestId: "r1" },
     { level: "error", msg: "request.failed", error: "timeout", status: 504 },
+    { level: "info", msg: "request.completed", status: 504, route: "/wait" },
   ]);
 });
 

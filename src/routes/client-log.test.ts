@@ -18,7 +18,8 @@ const send = async (body: unknown, as = newUser(), headers: Record<string, strin
   const response = await app.fetch("/log", { method: "POST", body: body as object, headers, as });
   return { status: response.status, body: await response.json(), headers: response.headers };
 };
-const lines = () => app.logs.slice(began).filter(({ handler }) => handler === "keelson.log.write");
+const lines = () =>
+  app.logs.slice(began).filter(({ handler, msg }) => handler === "keelson.log.write" && msg !== "request.completed");
 
 test("a record becomes a line with the caller's tenant and user, its own fields, and the request ID of its sending", async () => {
   const user = newUser();

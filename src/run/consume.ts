@@ -11,6 +11,7 @@ import { type ClaimKey, claimKey, keyText, skewMs } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Adapters } from "./adapters.ts";
 import { run } from "./run.ts";
+import type { TaskEnd } from "./run-observer.ts";
 import type { Runtime } from "./runtime.ts";
 import { type RequestScope, runInMessageScope } from "./scope.ts";
 
@@ -37,6 +38,9 @@ export interface Task {
   readonly logFields: Readonly<Record<string, string>>;
   /** What its lines begin with. */
   readonly logPrefix: "event" | "job" | "schedule";
+  readonly kind: Exclude<TaskEnd["kind"], "run">;
+  /** What is known of it when it has ended. */
+  readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
@@ -47,6 +51,10 @@ export interface Task {
 /** How a message is consumed. */
 export interface ConsumeOptions {
   readonly deadlineMs?: number | undefined;
+  /** How often its message was received, this time included. */
+  readonly attempt?: number | undefined;
+  /** When its message was sent, in milliseconds since the epoch. */
+  readonly sinceMs?: number | undefined;
 }
 
 /**
@@ -60,7 +68,7 @@ export async function consumeEvent(
   runtime: Runtime,
   adapters: Adapters,
   event: SharedEvent,
-  { deadlineMs }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
@@ -81,6 +89,8 @@ export async function consumeEvent(
         id: eventId,
         logFields: { origRequestId, eventId, causedBy },
         logPrefix: "event",
+        kind: "event",
+        facts: () => ({ event: type, attempt, sinceMs }),
         deadlineMs,
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
@@ -103,10 +113,11 @@ export async function runJob(
   runtime: Runtime,
   adapters: Adapters,
   job: JobMessage,
-  { deadlineMs }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { name, jobId, tenantId, causedBy, origRequestId } = job;
-  const declaration = name === runtime.deliveryJob.name ? runtime.deliveryJob : runtime.server.registry.jobs.get(name);
+  const isDelivery = name === runtime.deliveryJob.name;
+  const declaration = isDelivery ? runtime.deliveryJob : runtime.server.registry.jobs.get(name);
   if (declaration === undefined) throw new Error(`the job ${name} is declared by no feature of this server`);
   const refuse = (problems: string) => new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.input, job.payload, refuse);
@@ -117,9 +128,17 @@ export async function runJob(
     id: jobId,
     logFields: { origRequestId, jobId, causedBy },
     logPrefix: "job",
+    kind: isDelivery ? "delivery" : "job",
+    facts: () => ({ channel: isDelivery ? channelOf(job) : undefined, attempt, sinceMs }),
     deadlineMs,
     run: (ctx) => declaration.run(ctx, payload, job),
   });
+}
+
+/** Unchecked: the delivery itself says what is wrong with it. */
+function channelOf({ payload }: JobMessage): string | undefined {
+  const { channel } = payload as { readonly channel?: unknown }; // safe: a job's payload is an object
+  return typeof channel === "string" ? channel : undefined;
 }
 
 function tenantKey(tenantId: string | undefined): string {
@@ -152,7 +171,7 @@ export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Ta
     await Promise.allSettled([other.work]);
   }
   const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields }, (scope) =>
-    claimed(scope, adapters, task),
+    observed(scope, adapters, task),
   );
   runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
@@ -162,43 +181,43 @@ export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Ta
   }
 }
 
+async function observed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
+  const consumed = await claimed(scope, adapters, task);
+  const { observer } = scope.runtime;
+  if (observer === undefined) return consumed;
+  const { afterMs, error } = consumed as { readonly afterMs?: number; readonly error?: unknown }; // safe: some kinds have one
+  const outcome = consumed.kind === "skipped" ? "processed" : consumed.kind;
+  observer.ended(scope, { kind: task.kind, outcome, ...task.facts(), afterMs, error });
+  return consumed;
+}
+
 /** Never throws: other consumers of the event are running. */
 async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
   const { key, logPrefix, id, cause, deadlineMs } = task;
   const { runtime, log } = scope;
-  const { clock, environment } = runtime;
-  let startMs = 0;
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
       claim: { kind: "message", key, deadlineMs, replayedHeaders: [] },
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
-      handle: (ctx) => {
-        startMs = clock.now();
-        return task.run(ctx, scope);
-      },
+      handle: (ctx) => task.run(ctx, scope),
       own: task.own,
       answerOf: () => done,
       committedAnswer: () => done,
     });
     switch (ended.kind) {
       case "replayed":
-        log.debug(`${logPrefix}.skipped`);
         return { kind: "skipped" };
-      case "running": {
-        const afterMs = Math.max(0, ended.untilMs + skewMs - clock.now());
-        log.debug(`${logPrefix}.handed_back`, { afterMs });
-        return { kind: "handed-back", afterMs };
-      }
+      case "running":
+        return { kind: "handed-back", afterMs: Math.max(0, ended.untilMs + skewMs - runtime.clock.now()) };
       // Another run has taken over: the redelivery shows whether that one was done.
       case "redeliver":
         return { kind: "handed-back", afterMs: 0 };
       default:
-        log.info(`${logPrefix}.processed`, { durationMs: Math.max(0, clock.now() - startMs) });
         return { kind: "processed" };
     }
   } catch (error) {
-    const { level, data } = describeError(error, { requestId: "", environment }).log;
+    const { level, data } = describeError(error, { requestId: "", environment: runtime.environment }).log;
     log[level](`${logPrefix}.failed`, data);
     return { kind: "failed", error };
   }

@@ -190,7 +190,7 @@ describe("an event", () => {
     const before = seen();
     expect((await post("/commit")).status).toBe(200);
     expect(seen()).toEqual(before);
-    expect(app.logs.at(-1)).toMatchObject({ msg: "event.dispatch_failed", level: "warn" });
+    expect(app.logs.slice(-2)).toContainEqual(expect.objectContaining({ msg: "event.dispatch_failed", level: "warn" }));
     await app.settled();
     expect(heard).toHaveLength(1);
     expect(app.logs).toContainEqual(expect.objectContaining({ msg: "outbox.swept", dispatched: 1, left: 0 }));

@@ -39,15 +39,15 @@ export async function runOutside<Result>(
   const user: User = Object.freeze({ id, tenantId, roles: Object.freeze([...new Set(roles)]) });
   const facts = { requestId, user, handler, deadlineMs: undefined, logFields: {}, signal };
   return runInMessageScope(runtime, facts, async (scope) => {
-    const startMs = runtime.clock.now();
     scope.log.info("run.started", { reason });
     try {
-      const { isReplay, result } = await performed(scope, options.requestId, work);
-      scope.log.info("run.completed", { durationMs: Math.max(0, runtime.clock.now() - startMs), isReplay });
+      const result = await performed(scope, options.requestId, work);
+      runtime.observer?.ended(scope, { kind: "run", outcome: "processed" });
       return result;
     } catch (error) {
       const { level, data } = describeError(error, { requestId: "", environment: runtime.environment }).log;
       scope.log[level]("run.failed", { reason, ...data });
+      runtime.observer?.ended(scope, { kind: "run", outcome: "failed", error });
       throw error;
     }
   });
@@ -57,7 +57,7 @@ async function performed<Result>(
   scope: RequestScope,
   claimedBy: string | undefined,
   work: OutsideRun<Result>["work"],
-): Promise<{ readonly isReplay: boolean; readonly result: Result | undefined }> {
+): Promise<Result | undefined> {
   const isClaimed = claimedBy !== undefined;
   // Without a claim the result is what it is, and not what JSON keeps of it.
   const results = new Map<WriteAnswer, unknown>();
@@ -81,11 +81,10 @@ async function performed<Result>(
     answerOf,
     committedAnswer: answerOf,
   });
-  if (ended.kind === "done" && !isClaimed) return { isReplay: false, result: ended.result };
+  if (ended.kind === "done" && !isClaimed) return ended.result;
   // Safe, here and below: what is claimed, or has committed, has an answer, and that is of this type.
   const { answer } = ended as { readonly answer: WriteAnswer };
-  const result = (isClaimed ? parsed(answer) : results.get(answer)) as Result;
-  return { isReplay: ended.kind === "replayed", result };
+  return (isClaimed ? parsed(answer) : results.get(answer)) as Result;
 }
 
 function keyOf({ tenantId, id }: User, requestId: string): ClaimKey {

@@ -85,6 +85,7 @@ export async function answer<HostResponse>(
   }
   const { target: declaration, params, head } = match;
   scope.handler = declaration.name;
+  scope.route = declaration.route;
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.

@@ -24,7 +24,7 @@ export async function processMessage(
   adapters: Adapters,
   queue: MessageQueue,
   message: QueueMessage,
-  options: ConsumeOptions = {},
+  options: Pick<ConsumeOptions, "deadlineMs"> = {},
 ): Promise<Processed> {
   const outcome = await consume(runtime, adapters, queue, message, options);
   if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
@@ -38,13 +38,14 @@ async function consume(
   runtime: Runtime,
   adapters: Adapters,
   queue: MessageQueue,
-  { id, body }: QueueMessage,
-  options: ConsumeOptions,
+  { id, body, receives: attempt, sentMs: sinceMs }: QueueMessage,
+  { deadlineMs }: Pick<ConsumeOptions, "deadlineMs">,
 ): Promise<Consumed> {
   try {
     const read = readMessage(body);
     const guard = runtime.messages.value ?? (await runtime.messages.open());
     await guard.admit(read, queue, id);
+    const options = { deadlineMs, attempt, sinceMs };
     return await ("job" in read
       ? runJob(runtime, adapters, read.job, options)
       : consumeEvent(runtime, adapters, read.event, options));

@@ -41,10 +41,12 @@ export async function run<Result>(scope: RequestScope, adapters: Adapters, work:
   const { claim, logPrefix, answerOf } = work;
   const runs = runtime.openedRuns ?? (await runtime.runs());
   const { tenantId } = scope.user;
-  return runs.once.run({
+  const outcome = await runs.once.run({
     ...{ claim, logPrefix, log, signal, tenantId, answerOf },
     work: (parts) => perform(scope, adapters, runs, withOwn(parts, work.own), work),
   });
+  if (outcome.kind === "replayed") scope.isReplayed = true;
+  return outcome;
 }
 
 async function perform<Result>(

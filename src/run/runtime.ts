@@ -18,6 +18,7 @@ import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
 import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
+import type { RunObserver } from "./run-observer.ts";
 import type { Runs } from "./runs.ts";
 
 /** A server bound to its adapters: what requests run on. */
@@ -47,6 +48,8 @@ export interface Runtime {
   readonly newRequestId: RequestIds;
   /** The errors that no handler declares, and were reported: each is once a process. */
   readonly reportedErrors: Set<string>;
+  /** Is told of every run; `undefined` where nobody listens. */
+  readonly observer: RunObserver | undefined;
   /** The events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */

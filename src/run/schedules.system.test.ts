@@ -56,7 +56,8 @@ async function start(server = serverOf()): Promise<void> {
   seen = app.logs.length;
 }
 
-const newLines = () => app.logs.slice(seen).map(({ msg }) => msg);
+/** What went wrong, without the line that each attempt has at its end. */
+const newLines = () => app.logs.slice(seen).flatMap(({ msg }) => (msg === "schedule.completed" ? [] : [msg]));
 /** What a table is called: in an emulator of AWS each app has some of its own. */
 const tableOf = (name: string) => app.env[`KEELSON_TABLE_${name.toUpperCase()}`] ?? `keelson-${name}`;
 /** What the schedule has added up in its table, by time. */
@@ -110,8 +111,16 @@ test("it runs as the system: without a tenant, across all of them, each attempt 
   expect(app.logs.slice(seen)).toMatchObject([
     { msg: "tenant.crossed", handler: "reports.report.nightly", requestId: ids[0] },
     { msg: "schedule.failed", level: "error", firesAt: expect.stringMatching(/T03:00:00\.000Z$/) },
+    { msg: "schedule.completed", outcome: "failed", attempt: 1 },
     { msg: "tenant.crossed" },
-    { msg: "schedule.processed", level: "info", requestId: ids[0], firesAt: expect.stringMatching(/T03:00:00\.000Z$/) },
+    {
+      msg: "schedule.completed",
+      outcome: "processed",
+      attempt: 2,
+      level: "info",
+      requestId: ids[0],
+      firesAt: expect.stringMatching(/T03:00:00\.000Z$/),
+    },
   ]);
 });
 
@@ -299,7 +308,10 @@ async function lookWith(found: Partial<ScheduleStore>): Promise<{ kind: string; 
 test("one that another process has begun or done since it was read neither runs nor counts as done", async () => {
   await start();
   app.clock.advance(60_000);
-  expect(await lookWith({ begin: async () => undefined })).toEqual({ kind: "failed", logs: ["schedule.failed"] });
+  expect(await lookWith({ begin: async () => undefined })).toEqual({
+    kind: "failed",
+    logs: ["schedule.failed", "schedule.completed"],
+  });
   expect(runs).toEqual([]);
   await app.settled();
   expect(runs).toEqual(["03:00"]);
@@ -311,7 +323,10 @@ test("what another process has given up or let pass meanwhile is told of there",
   handler = () => {
     throw new PermanentError("no such report");
   };
-  expect(await lookWith({ giveUp: async () => false })).toEqual({ kind: "gave-up", logs: ["schedule.failed"] });
+  expect(await lookWith({ giveUp: async () => false })).toEqual({
+    kind: "gave-up",
+    logs: ["schedule.failed", "schedule.completed"],
+  });
   handler = note;
   await app.settled();
   app.clock.advance(day + 600_000);

@@ -129,6 +129,8 @@ class OneSchedule implements Schedule {
       id,
       logFields: { firesAt: text(atMs) },
       logPrefix: "schedule",
+      kind: "schedule",
+      facts: () => ({ attempt: attempts, sinceMs: atMs }),
       deadlineMs,
       run: async (ctx) => {
         attempts = await store.begin(this.#key, atMs);

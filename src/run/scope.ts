@@ -3,10 +3,11 @@ import { parseTrace } from "../context/trace.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { adoptRequestId } from "./request-id.ts";
+import type { ObservedRun } from "./run-observer.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** One request or message on its way through: its ambient store, and what is known of it so far. */
-export interface RequestScope extends AmbientStore {
+export interface RequestScope extends AmbientStore, ObservedRun {
   readonly runtime: Runtime;
   readonly requestId: string;
   /** Aborts when the caller is gone, or the time is over. */
@@ -26,6 +27,8 @@ export interface RequestScope extends AmbientStore {
   hasMiddlewares: boolean;
   /** The full name of the handler that answers, once it is known. */
   handler: string | undefined;
+  route: string | undefined;
+  isReplayed: boolean;
   /** Whose request it is, once that is known; the ambient context and the log have it from here. */
   user: User;
   /** What lines of a message carry beside the usual: its IDs. */
@@ -59,6 +62,11 @@ export function runInScope<Result>(
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId, nowMs);
   const scope = new Scope(runtime, requestId, headers, signal, deadlineMs, isolatedTo);
+  const { observer } = runtime;
+  if (observer !== undefined) {
+    scope.startMs = nowMs ?? runtime.clock.now();
+    observer.began(scope);
+  }
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
   return runWithStore(scope, work);
 }
@@ -80,6 +88,11 @@ export function runInMessageScope<Result>(
   const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields);
   scope.user = user;
   scope.handler = handler;
+  const { observer } = runtime;
+  if (observer !== undefined) {
+    scope.startMs = runtime.clock.now();
+    observer.began(scope);
+  }
   return runWithStore(scope, work);
 }
 
@@ -95,6 +108,10 @@ class Scope implements RequestScope {
   readonly logFields: RequestScope["logFields"];
   hasMiddlewares = false;
   handler: string | undefined = undefined;
+  route: string | undefined = undefined;
+  startMs = 0;
+  isColdStart = false;
+  isReplayed = false;
   user = anonymous;
   projecting: RequestScope["projecting"] = undefined;
   misfits: RequestScope["misfits"] = undefined;

@@ -31,6 +31,7 @@ import { healthHandlers } from "../routes/health.ts";
 import { openApiHandlers } from "../routes/openapi.ts";
 import type { Adapters, ParameterReader } from "../run/adapters.ts";
 import { createRequestIds } from "../run/request-id.ts";
+import { createRunLines } from "../run/run-lines.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
@@ -128,6 +129,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
+    observer: createRunLines({ requests: state.options.log?.requests, clock, variables }),
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,

@@ -91,7 +91,12 @@ describe("a run without a request", () => {
     const { requestId, ...started } = linesOf("run.started").at(-1) ?? {};
     expect(started).toMatchObject({ level: "info", reason, tenantId: "acme", userId: "ann", handler: "keelson.server.run" });
     expect(linesOf("run.looked").at(-1)).toMatchObject({ requestId });
-    expect(linesOf("run.completed").at(-1)).toMatchObject({ requestId, durationMs: expect.any(Number), isReplay: false });
+    expect(linesOf("run.completed").at(-1)).toMatchObject({
+      requestId,
+      durationMs: expect.any(Number),
+      outcome: "processed",
+      replayed: false,
+    });
   });
 
   test("settles what follows from it, which belongs to its tenant", async () => {
@@ -195,7 +200,7 @@ describe("a run with a request ID", () => {
     const first = await count("r-1");
     expect(first).toEqual({ at: "1970-01-01T00:00:00.000Z", id: "r-1" });
     expect(await Promise.all([count("r-1"), count("r-1")])).toEqual([first, first]);
-    expect(linesOf("run.completed").at(-1)).toMatchObject({ isReplay: true, requestId: "r-1" });
+    expect(linesOf("run.completed").at(-1)).toMatchObject({ replayed: true, requestId: "r-1" });
     await count("r-1", { userId: "ann" });
     await count("r-1", { tenantId: "evil" });
     await server.run({ reason, requestId: "r-1" }, (ctx) => ctx.publish("run.seen", { by: "system" }));

@@ -393,7 +393,7 @@ async function automaticContextOfJobs(fixture: Fixture): Promise<void> {
     const context = { requestId, tenantId: as.tenantId, userId: as.id, handler: "memos.memo.print" };
     expect(lines).toEqual([
       expect.objectContaining({ ...context, msg: "inside" }),
-      expect.objectContaining({ ...context, msg: "job.processed" }),
+      expect.objectContaining({ ...context, msg: "job.completed" }),
     ]);
   }
 }

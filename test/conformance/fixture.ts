@@ -161,7 +161,7 @@ export async function startFixture(): Promise<Fixture> {
       headers: response.headers,
       requestId,
       body: text === "" ? undefined : JSON.parse(text),
-      logs: other.logs.filter((record) => record["requestId"] === requestId),
+      logs: other.logs.filter((record) => record["requestId"] === requestId && record["msg"] !== "request.completed"),
     };
   };
   const keep: Fixture["keep"] = (script) => {

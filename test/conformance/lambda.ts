@@ -14,7 +14,7 @@ export interface LambdaRequest {
 /** A server as a Lambda function in this process, with the lines it has printed so far. */
 export interface LambdaFunction {
   invoke(request: LambdaRequest): Promise<HttpApiResult>;
-  /** What went to stdout. */
+  /** What went to stdout, without the line that each request has at its end. */
   readonly lines: readonly string[];
   /** The lines, parsed. */
   logs(): Record<string, unknown>[];
@@ -32,7 +32,7 @@ export async function withLambda<Result>(
     lines.push(
       ...String(text)
         .split("\n")
-        .filter((line) => line !== ""),
+        .filter((line) => line !== "" && !line.includes("request.completed")),
     );
     return true;
   });

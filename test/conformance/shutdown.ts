@@ -18,7 +18,7 @@ export const shutdownRows: readonly Row[] = [
       expect(order).toEqual([
         "shutdown.started",
         "request answered",
-        "job.processed",
+        "job.completed",
         "pool.closed",
         "shutdown.completed",
         "exited",
@@ -41,7 +41,7 @@ export const shutdownRows: readonly Row[] = [
     prove: async () => {
       const { phaseMs, order } = await stopped();
       expect(Object.keys(phaseMs).indexOf("workers-stopped")).toBe(Object.keys(phaseMs).indexOf("in-flight-drain") + 1);
-      expect(order.indexOf("job.processed")).toBeGreaterThan(order.indexOf("request answered"));
+      expect(order.indexOf("job.completed")).toBeGreaterThan(order.indexOf("request answered"));
     },
   },
   {
@@ -49,7 +49,7 @@ export const shutdownRows: readonly Row[] = [
     sentence: "workers stopped | | | resources closed | database and key-value store connections closed",
     prove: async () => {
       const { order } = await stopped();
-      expect(order.indexOf("pool.closed")).toBeGreaterThan(order.indexOf("job.processed"));
+      expect(order.indexOf("pool.closed")).toBeGreaterThan(order.indexOf("job.completed"));
     },
   },
   {
@@ -100,7 +100,7 @@ function stopped(): Promise<Stopped> {
 
 const secret = "a secret of the conformance tests, long enough";
 
-const happenings: readonly string[] = ["shutdown.started", "job.processed", "pool.closed", "shutdown.completed"];
+const happenings: readonly string[] = ["shutdown.started", "job.completed", "pool.closed", "shutdown.completed"];
 
 async function stopOne(): Promise<Stopped> {
   const directory = mkdtempSync(join(tmpdir(), "keelson-shutdown-"));

@@ -263,7 +263,7 @@ function expectOwnLines(logs: readonly Readonly<Record<string, unknown>>[], host
   }
   // On a machine that has much else to do a read takes longer than a row is fresh: its line is a request's own, as the others.
   counted.delete("config.stale");
-  const each = { "once.taken": requests, outer: 2 * requests, nested: 2 * requests };
+  const each = { "once.taken": requests, outer: 2 * requests, nested: 2 * requests, "request.completed": requests };
   expect(Object.fromEntries(counted)).toEqual({ ...each, "request.failed": requests / 10 });
 }
 
