@@ -16,4 +16,4 @@ const files = defineFeature("files", (r) => {
 });
 
 /** The Lambda function. */
-export const handler = lambdaHandler(buildServer({ features: [files] }), "files.file.limit");
+export const handler = lambdaHandler(buildServer({ features: [files], log: { requests: false } }), "files.file.limit");

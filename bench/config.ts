@@ -31,7 +31,7 @@ const bench = defineFeature("bench", (r) => {
 
 /** Reading configuration, beside Powertools' DynamoDBProvider on the same embedded stack. */
 export async function configResults(): Promise<Result[]> {
-  const app = await startTestApp(buildServer({ features: [bench] }));
+  const app = await startTestApp(buildServer({ features: [bench], log: { requests: false } }));
   const peer = openPeer(app);
   try {
     memory();

@@ -22,5 +22,10 @@ export const files = defineFeature("files", (r) => {
   return { config };
 });
 
-/** Every host of this folder serves it. Rows are kept for an hour, as the peers keep theirs. */
-export const server = buildServer({ features: [files], cache: { ttlMs: 3_600_000 } });
+const options = { features: [files], cache: { ttlMs: 3_600_000 } } as const;
+
+/** Every host of this folder serves it. Rows are kept for an hour, as the peers keep theirs, which write no line of their own. */
+export const server = buildServer({ ...options, log: { requests: false } });
+
+/** The same with a line for each request, as it is by default. */
+export const telling = buildServer(options);

@@ -1,4 +1,4 @@
-// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged>`.
+// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged|told>`.
 import { writeSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,11 +6,17 @@ import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import fastify, { LogController } from "fastify";
 import { destination } from "pino";
 import { runContainer } from "../src/container/index.ts";
-import { server } from "./feature.ts";
+import { server, telling } from "./feature.ts";
 
-const starts: Readonly<Record<string, (isLogged: boolean) => Promise<number>>> = {
-  ours: async () => (await runContainer(server, { port: 0, host: "127.0.0.1" })).port,
-  bare: async (isLogged) => {
+/** Whether a handler writes a line, or each request does at its end. */
+interface Lines {
+  readonly isLogged: boolean;
+  readonly isTold: boolean;
+}
+
+const starts: Readonly<Record<string, (lines: Lines) => Promise<number>>> = {
+  ours: async ({ isTold }) => (await runContainer(isTold ? telling : server, { port: 0, host: "127.0.0.1" })).port,
+  bare: async ({ isLogged }) => {
     const http = createServer(({ headers }, response) => {
       if (isLogged) writeSync(1, line(headers["x-request-id"]));
       const body = JSON.stringify({ maxMb: 77 });
@@ -20,14 +26,19 @@ const starts: Readonly<Record<string, (isLogged: boolean) => Promise<number>>> =
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
     return (http.address() as AddressInfo).port; // safe: it listens on a port
   },
-  fastify: async (isLogged) => {
+  fastify: async ({ isLogged, isTold }) => {
     const parameters = new DynamoDBProvider({ tableName: "keelson-parameters" });
-    const logger = isLogged ? { stream: destination({ dest: 1, sync: true }) } : false;
+    const logger = isLogged || isTold ? { stream: destination({ dest: 1, sync: true }) } : false;
     const app = fastify({
       logger,
       logController: new LogController({ disableRequestLogging: true }),
       requestIdHeader: "x-request-id",
     });
+    if (isTold) {
+      app.addHook("onResponse", async ({ method, routeOptions, log }, { statusCode, elapsedTime }) => {
+        log.info({ method, route: routeOptions.url, status: statusCode, durationMs: elapsedTime }, "request.completed");
+      });
+    }
     app.get(`/limits/${isLogged ? "logged" : "silent"}`, async (request, reply) => {
       const maxMb = Number(await parameters.get("max-upload-size-mb", { maxAge: 3_600 }));
       if (isLogged) request.log.info({ maxMb, plan: "pro" }, "limits.read");
@@ -40,7 +51,7 @@ const starts: Readonly<Record<string, (isLogged: boolean) => Promise<number>>> =
 };
 
 const [, , name = "", kind] = process.argv;
-process.send?.({ port: await starts[name]?.(kind === "logged") });
+process.send?.({ port: await starts[name]?.({ isLogged: kind === "logged", isTold: kind === "told" }) });
 process.on("message", (what) => process.send?.(what === "cpu" ? cpu() : heap()));
 process.on("disconnect", () => process.exit());
 

@@ -38,7 +38,7 @@ const ann = { id: "ann", tenantId: "acme" };
 
 /** Writes that happen once, beside Powertools Idempotency on the same embedded DynamoDB. */
 export async function onceResults(): Promise<Result[]> {
-  const app = await startTestApp(buildServer({ features: [orders] }));
+  const app = await startTestApp(buildServer({ features: [orders], log: { requests: false } }));
   const peer = openPeer(app);
   try {
     const write = {

@@ -14,7 +14,7 @@ const files = defineFeature("files", (r) => {
   r.query("file.checked", { route: "GET /checked", access: access.everyone, output, handler });
   r.query("file.plain", { route: "GET /plain", access: access.everyone, handler });
 });
-const server = buildServer({ features: [files] });
+const server = buildServer({ features: [files], log: { requests: false } });
 
 function invoking(name: string) {
   const handler = lambdaHandler(server, `files.file.${name}`);

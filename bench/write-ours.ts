@@ -13,4 +13,4 @@ const files = defineFeature("files", (r) => {
 });
 
 /** The Lambda function. */
-export const handler = lambdaHandler(buildServer({ features: [files] }), "files.file.rename");
+export const handler = lambdaHandler(buildServer({ features: [files], log: { requests: false } }), "files.file.rename");
