@@ -46,6 +46,9 @@ process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.c
 // Properties are tried as often as they say where coverage is measured, as in `.ci/run`; see test/support/runs.ts.
 if (process.argv.includes("--coverage")) process.env["KEELSON_TEST_RUNS"] ??= "all";
 
+// Holds what is logged against docs/messages.md.
+const knownLines = "test/support/known-lines.ts";
+
 // `npm test` runs all projects but `system`, `npm run test:system` runs that.
 export default defineConfig({
   resolve: { alias },
@@ -63,11 +66,11 @@ export default defineConfig({
           include: tests,
           exclude: [...system, ...alone, ...others],
           isolate: false,
-          setupFiles: ["test/support/leave-no-trace.ts"],
+          setupFiles: ["test/support/leave-no-trace.ts", knownLines],
         },
       },
-      { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others] } },
-      { extends: true, test: { name: "system", include: system, exclude: others } },
+      { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others], setupFiles: [knownLines] } },
+      { extends: true, test: { name: "system", include: system, exclude: others, setupFiles: [knownLines] } },
       {
         extends: true,
         test: { name: "types", include: [], typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] } },
