@@ -31,5 +31,15 @@ export const cores: Readonly<Record<string, Core>> = {
     tests: ["events/envelope.test.ts", "events/proof.test.ts", "events/cause.test.ts"],
   },
   sessions: { sources: ["wall/session-credentials.ts"], tests: ["wall/session-credentials.test.ts"] },
+  "schema-comparison": {
+    sources: [
+      "contract/schema-comparison.ts",
+      "contract/schema-shapes.ts",
+      "contract/keyword-shapes.ts",
+      "contract/shape-value.ts",
+      "contract/shape.ts",
+    ],
+    tests: ["contract/schema-comparison.test.ts"],
+  },
   redaction: { sources: ["log/redaction.ts"], tests: ["log/redaction.test.ts"] },
 };
