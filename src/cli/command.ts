@@ -4,7 +4,7 @@ import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
 const commands =
-  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson outbox, keelson steps, keelson tenant or keelson projection";
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant or keelson projection";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -26,6 +26,8 @@ Other commands, each with --help:
   keelson doctor              checks what a server needs
   keelson infra               writes the CloudFormation template of what a server needs
   keelson openapi             writes the OpenAPI document of a server
+  keelson contract            locks what a server promises, and says whom a change breaks
+  keelson asyncapi            writes the AsyncAPI document of a server's events and jobs
   keelson key-ring            creates, rotates and lists the keys of encrypted configuration
   keelson outbox              lists, puts back and removes events that the bus refused
   keelson steps               lists steps, and says how those ended of which nobody knows
@@ -51,6 +53,14 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "openapi") {
     const { runOpenApiCommand } = await import("./openapi-command.ts");
     return runOpenApiCommand(args.slice(1), context);
+  }
+  if (first === "contract") {
+    const { runContractCommand } = await import("./contract-command.ts");
+    return runContractCommand(args.slice(1), context);
+  }
+  if (first === "asyncapi") {
+    const { runAsyncApiCommand } = await import("./asyncapi-command.ts");
+    return runAsyncApiCommand(args.slice(1), context);
   }
   if (first === "init") {
     const { runInitCommand } = await import("./init-command.ts");

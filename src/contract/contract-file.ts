@@ -1,0 +1,65 @@
+import { type Contract, contractFormat } from "./contract.ts";
+
+/** A contract as its file has it: one fact a line, in the same order each time. */
+export function contractText(contract: Contract): string {
+  return `${JSON.stringify(ordered(contract), undefined, 2)}\n`;
+}
+
+/** Reads the text of a contract's file. @throws Error saying what is wrong with it. */
+export function readContract(text: string): Contract {
+  let read: unknown;
+  try {
+    read = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`it is not JSON: ${(error as Error).message}`); // safe: JSON.parse throws errors only
+  }
+  const { format } = Object(read) as { readonly format?: unknown }; // safe: any member of an object may be read
+  if (typeof format === "number" && format > contractFormat) {
+    throw new Error(
+      `its format is ${format}, and this keelson reads ${contractFormat}; use the keelson that wrote it, or a later one`,
+    );
+  }
+  if (format !== contractFormat) throw new Error("it has no format; keelson contract write makes one");
+  const wrong = lists.find(([name, id]) => !hasList(read, name, id));
+  if (wrong !== undefined) throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
+  return read as Contract; // safe: its format is known, and each entry has what it is known by
+}
+
+/** By what the entries of each list are known. */
+const lists = [
+  ["routes", "path"],
+  ["events", "type"],
+  ["jobs", "name"],
+  ["channels", "name"],
+  ["consumers", "name"],
+  ["schedules", "name"],
+  ["keys", "id"],
+] as const;
+
+function hasList(read: unknown, name: string, id: string): boolean {
+  const list = Object(read)[name];
+  return Array.isArray(list) && list.every((entry) => typeof Object(entry)[id] === "string");
+}
+
+function isNames(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === "string");
+}
+
+/** With the members of each schema in the order of their names; those of a route stay in the order of their importance. */
+function ordered(contract: Contract): unknown {
+  const schemas = new Set(["input", "output", "payload", "message", "errors"]);
+  const sort = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(sort);
+    if (typeof value !== "object" || value === null) return value;
+    const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
+    return Object.fromEntries(
+      entries.map(([name, part]) => [name, name === "required" && isNames(part) ? part.toSorted() : sort(part)]),
+    );
+  };
+  const within = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(within);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, schemas.has(name) ? sort(part) : within(part)]));
+  };
+  return within(contract);
+}

@@ -1,0 +1,15 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { server } from "../../examples/files/server.ts";
+import { contractOf } from "../../src/contract/contract.ts";
+import { contractText } from "../../src/contract/contract-file.ts";
+import { serverInternals } from "../../src/server/server.ts";
+
+const folder = join(import.meta.dirname, "../../examples/files");
+
+test("the sample's contract is the one that is committed; npm run contract writes it anew", async () => {
+  const { contract, unsaid } = await contractOf(serverInternals(server), folder);
+  expect(unsaid).toEqual([]);
+  expect(contractText(contract)).toBe(await readFile(join(folder, "contract.json"), "utf8"));
+});
