@@ -15,6 +15,9 @@ try {
   step("import directions", () => run("node", ["scripts/layers.mjs"]));
   step("reasons of ignored branches", reasons);
   step("build", () => run("node", ["scripts/build.mjs"]));
+  step("contract of the sample", () =>
+    run("node", ["src/cli/main.ts", "contract", "check", "examples/files/server.ts", "--file", "examples/files/contract.json"]),
+  );
   step("public types", () => run("node", ["scripts/api/main.mjs", "--check"]));
   const tarball = step("pack", pack);
   step("publint", () => run("publint", ["run", tarball, "--strict"]));
