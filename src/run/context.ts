@@ -2,6 +2,7 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
+import { type ConfigReads, parameterUsed } from "../config/read/config-reads.ts";
 import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
@@ -92,6 +93,10 @@ class Session implements OperatorSession, DatabaseRequest {
   get computed(): ComputedValues {
     this.#computed ??= createComputedValues();
     return this.#computed;
+  }
+
+  get reads(): ConfigReads | undefined {
+    return this.scope.reads;
   }
 
   get store() {
@@ -225,6 +230,10 @@ class Context implements PipelineContext {
     this.db = session.database;
     if (signal !== undefined) this.signal = signal;
     Object.freeze(this);
+  }
+
+  [parameterUsed](id: string): void {
+    this.#session.reads?.note(this.#session, id, "request", undefined);
   }
 }
 
