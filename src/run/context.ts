@@ -7,10 +7,8 @@ import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } 
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
-
 import type { EnqueueOptions, PipelineContext, StepOptions } from "../declare/pipeline-context.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
-
 import { validateInput } from "../http/input.ts";
 import { bodyOf } from "../http/response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
@@ -20,6 +18,7 @@ import { openAcrossTenants } from "./across-tenants.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
 import { receiveResult } from "./check-output.ts";
 import type { Effects } from "./effects.ts";
+import { ownMetrics } from "./own-metrics.ts";
 import type { Runtime } from "./runtime.ts";
 import type { RequestScope } from "./scope.ts";
 
@@ -164,8 +163,8 @@ class Session implements OperatorSession, DatabaseRequest {
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events` and `acrossTenants` alone: most requests never
- * look at them.
+ * out `request`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants` alone: most
+ * requests never look at them.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -185,6 +184,7 @@ class Context implements PipelineContext {
   declare readonly step: PipelineContext["step"];
   declare readonly delivery: PipelineContext["delivery"];
   declare readonly events: PipelineContext["events"];
+  declare readonly metrics: PipelineContext["metrics"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
   // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
@@ -217,6 +217,7 @@ class Context implements PipelineContext {
     });
     // Safe: the events that are read are checked against the schema of their type.
     member("events", (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never);
+    member("metrics", (session) => ownMetrics(session.runtime.metrics, session.log));
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
 
