@@ -1,6 +1,7 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { createMetrics } from "../metrics/bounded-metrics.ts";
 import { metricList } from "../metrics/metric-list.ts";
+import type { Clock } from "../process/clock.ts";
 import type { Measuring } from "../run/measuring.ts";
 import { createRunMetrics } from "../run/run-metrics.ts";
 import { declaredLabels } from "../server/declared-labels.ts";
@@ -24,5 +25,6 @@ export async function openContainerMetrics(server: DeclaredServer, load = loadPr
   const sinks = [...(meter === undefined ? [] : [otelSink(meter)]), ...(prometheus === undefined ? [] : [prometheus])];
   const metrics = createMetrics({ own, declared: declaredLabels(server), sinks });
   const close = measureLoopDelay(metrics);
-  return { metrics: { ...metrics, page: prometheus?.page, close }, observer: createRunMetrics(metrics), missing };
+  const observer = (clock: Clock) => createRunMetrics({ metrics, clock, basePath: options.basePath });
+  return { metrics: { ...metrics, page: prometheus?.page, close }, observer, missing };
 }

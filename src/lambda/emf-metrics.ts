@@ -14,7 +14,7 @@ const wanted = "@aws-lambda-powertools/metrics";
 export async function openLambdaMetrics(server: DeclaredServer, variables: Variables, load = loadMetrics): Promise<Measuring> {
   const powertools = await load();
   if (powertools === undefined) return { metrics: undefined, observer: undefined, missing: wanted };
-  const { dynamodb, metrics: options } = server.options;
+  const { basePath, dynamodb, metrics: options } = server.options;
   const prefix = dynamodb?.prefix ?? "keelson";
   const sink = emfSink(powertools, {
     namespace: variables["POWERTOOLS_METRICS_NAMESPACE"] || prefix,
@@ -22,7 +22,7 @@ export async function openLambdaMetrics(server: DeclaredServer, variables: Varia
   });
   const made = createMetrics({ own: server.registry.metrics.values(), declared: declaredLabels(server), sinks: [sink] });
   const metrics: Metrics = { ...made, flush: sink.flush };
-  return { metrics, observer: createRunMetrics(metrics), missing: undefined };
+  return { metrics, observer: (clock) => createRunMetrics({ metrics, clock, basePath }), missing: undefined };
 }
 
 /** Loads Powertools; `undefined` where it is not installed. */

@@ -2,21 +2,19 @@ import { expect, test } from "vitest";
 import { recordedMetrics } from "../../test/support/recorded-metrics.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import { createRunMetrics, routeLabel } from "./run-metrics.ts";
-import { observers, type RunEnd, type RunObserver } from "./run-observer.ts";
-import type { RequestScope } from "./scope.ts";
+import { type ObservedRun, observers, type RunEnd, type RunObserver } from "./run-observer.ts";
 
-const scopeOf = (more: Partial<RequestScope> = {}) =>
+const scopeOf = (more: Partial<ObservedRun> = {}) =>
   ({
-    runtime: { clock: { now: () => 3_000 }, server: { options: {} } },
     startMs: 1_000,
     handler: "shop.order.pack",
     isReplayed: false,
     ...more,
-  }) as unknown as RequestScope; // the members that are looked at
+  }) as unknown as ObservedRun; // the members that are looked at
 
-const measured = (end: RunEnd, more?: Partial<RequestScope>) => {
+const measured = (end: RunEnd, more?: Partial<ObservedRun>) => {
   const { metrics, values } = recordedMetrics();
-  const observer = createRunMetrics(metrics);
+  const observer = createRunMetrics({ metrics, clock: { now: () => 3_000 }, basePath: undefined });
   const scope = scopeOf(more);
   observer.began(scope);
   observer.ended(scope, end);

@@ -1,16 +1,24 @@
 import { isPermanent } from "../errors/permanent-error.ts";
 import type { Metrics } from "../metrics/metrics.ts";
-import type { RequestEnd, RunObserver, TaskEnd } from "./run-observer.ts";
-import type { RequestScope } from "./scope.ts";
+import type { Clock } from "../process/clock.ts";
+import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "./run-observer.ts";
+
+/** What each run is measured with. */
+interface Measure {
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  /** The prefix of every path of the server. */
+  readonly basePath: string | undefined;
+}
 
 /** Measures each run at its end. */
-export function createRunMetrics(metrics: Metrics): RunObserver {
+export function createRunMetrics(measure: Measure): RunObserver {
   return {
     began: () => undefined,
-    ended: (scope, end) => {
-      if (end.kind === "request") measureRequest(metrics, scope, end);
-      else if (end.kind === "schedule") measureSchedule(metrics, scope, end);
-      else if (end.kind !== "run") measureMessage(metrics, scope, end, end.kind);
+    ended: (run, end) => {
+      if (end.kind === "request") measureRequest(measure, run, end);
+      else if (end.kind === "schedule") measureSchedule(measure, run, end);
+      else if (end.kind !== "run") measureMessage(measure, run, end, end.kind);
     },
   };
 }
@@ -18,26 +26,26 @@ export function createRunMetrics(metrics: Metrics): RunObserver {
 /** Whose requests are left out: they come every few seconds, whatever the service does. */
 const polled = /^keelson\.(?:health|metrics)\./;
 
-function measureRequest(metrics: Metrics, scope: RequestScope, { method = "", status }: RequestEnd): void {
-  const { route, handler } = scope;
+function measureRequest({ metrics, clock, basePath }: Measure, run: ObservedRun, { method = "", status }: RequestEnd): void {
+  const { route, handler } = run;
   if (handler !== undefined && polled.test(handler)) return;
-  metrics.record("http.server.request.duration", secondsOf(scope), {
+  metrics.record("http.server.request.duration", secondsOf(clock, run), {
     "http.request.method": method,
-    "http.route": route === undefined ? undefined : routeLabel(route, scope.runtime.server.options.basePath),
+    "http.route": route === undefined ? undefined : routeLabel(route, basePath),
     "http.response.status_code": String(status),
   });
 }
 
 function measureMessage(
-  metrics: Metrics,
-  scope: RequestScope,
+  { metrics, clock }: Measure,
+  run: ObservedRun,
   { outcome, attempt, sinceMs, channel, error }: TaskEnd,
   kind: "event" | "job" | "delivery",
 ): void {
-  const { startMs, handler, isReplayed } = scope;
+  const { startMs, handler, isReplayed } = run;
   if (isReplayed) return; // nothing was run: it was done before
   const labels = { "keelson.kind": kind };
-  metrics.record("messaging.process.duration", secondsOf(scope), {
+  metrics.record("messaging.process.duration", secondsOf(clock, run), {
     "messaging.system": "aws_sqs",
     "messaging.operation.name": "process",
     ...labels,
@@ -52,11 +60,11 @@ function measureMessage(
   metrics.record("keelson.deliveries", 1, { "keelson.channel": channel, "keelson.outcome": sent });
 }
 
-function measureSchedule(metrics: Metrics, scope: RequestScope, { outcome }: TaskEnd): void {
+function measureSchedule({ metrics, clock }: Measure, run: ObservedRun, { outcome }: TaskEnd): void {
   // Every process tries, and one of them runs it.
-  if (scope.isReplayed || outcome === "handed-back") return;
-  metrics.record("keelson.schedule.duration", secondsOf(scope), {
-    "keelson.handler": scope.handler,
+  if (run.isReplayed || outcome === "handed-back") return;
+  metrics.record("keelson.schedule.duration", secondsOf(clock, run), {
+    "keelson.handler": run.handler,
     "keelson.outcome": outcome,
   });
 }
@@ -66,6 +74,6 @@ export function routeLabel(route: string, basePath = ""): string {
   return basePath + route.slice(route.indexOf(" ") + 1);
 }
 
-function secondsOf({ runtime, startMs }: RequestScope): number {
-  return Math.max(0, runtime.clock.now() - startMs) / 1_000;
+function secondsOf(clock: Clock, { startMs }: ObservedRun): number {
+  return Math.max(0, clock.now() - startMs) / 1_000;
 }

@@ -137,7 +137,10 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
-    observer: observers(createRunLines({ requests: state.options.log?.requests, clock, variables }), options.measuring?.observer),
+    observer: observers(
+      createRunLines({ requests: state.options.log?.requests, clock, variables }),
+      options.measuring?.observer?.(clock),
+    ),
     metrics,
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
