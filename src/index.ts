@@ -34,8 +34,17 @@ export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } 
 export type { Answer, Awaitable, QueryOptions, WriteOptions } from "./declare/handler.ts";
 export type { AfterHookContext, HookContext, HookOptions } from "./declare/hooks.ts";
 export type { ChannelOptions, EventOf, EventOptions, EventSchema, JobOptions } from "./declare/message-handlers.ts";
+export type { MetricOptions } from "./declare/metric.ts";
+export type { MetricsOptions } from "./declare/metrics-options.ts";
 export type { ServerOptions } from "./declare/options.ts";
-export type { DeliveryAccessor, EnqueueOptions, PipelineContext, StepOptions, StepResult } from "./declare/pipeline-context.ts";
+export type {
+  DeliveryAccessor,
+  EnqueueOptions,
+  MetricsAccessor,
+  PipelineContext,
+  StepOptions,
+  StepResult,
+} from "./declare/pipeline-context.ts";
 export type { Projection, ProjectionOptions } from "./declare/projection.ts";
 export type { ProjectionContext, ProjectionRun } from "./declare/projection-declaration.ts";
 export { createRegistry, type Registry } from "./declare/registry.ts";

@@ -36,6 +36,7 @@ export const folders = [
   "secrets",
   "identity",
   "log",
+  "metrics",
   "context",
   "process",
   "errors",

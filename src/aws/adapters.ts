@@ -26,7 +26,10 @@ export async function openAwsAdapters(
 ): Promise<Adapters> {
   const { dynamodb, ssm, keyRing, isolation } = runtime.server.options;
   const account = accountOf(variables);
-  const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account };
+  const { metrics } = runtime;
+  const measured = metrics && (await import("./measured-calls.ts"));
+  const measure = measured && ((client: Parameters<typeof measured.measureCalls>[0]) => measured.measureCalls(client, metrics));
+  const place = { endpoint: dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB"), ...account, measure };
   const light = isLight ? openLightDatabase(variables, place) : undefined;
   const database = light?.database ?? (await openDatabase(place));
   const needsParameters = ssm !== undefined || keyRing !== undefined;
@@ -50,11 +53,12 @@ export async function openAwsAdapters(
           ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
         });
   // Loaded where there is anything behind it.
-  const wall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions);
+  const wall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions, metrics);
   const inAccount = wall?.account;
   const committing = inAccount && ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
   const configName = runtime.tableName(configTable.name);
-  const rows = dynamoConfigRows(database, configName, { lean: light?.rows });
+  const lean = light && measured ? measured.measuredRows(light.rows, metrics) : light?.rows;
+  const rows = dynamoConfigRows(database, configName, { lean });
   const { registry } = runtime.server;
   const isRenaming = [...registry.configKeys.values()].some(({ definition }) => definition.formerly !== undefined);
   const former = isRenaming ? (await import("./former-rows.ts")).dynamoFormerRows(configName, registry) : undefined;

@@ -1,10 +1,13 @@
 import type { Readable } from "node:stream";
+import type { DynamoDBClient } from "@aws-sdk/client-dynamodb";
 
 /** Where a service of AWS is, where that is not AWS's own endpoint of the environment's region and account. */
 export interface ClientOptions {
   readonly endpoint?: string | undefined;
   readonly region?: string | undefined;
   readonly credentials?: { readonly accessKeyId: string; readonly secretAccessKey: string } | undefined;
+  /** Is given a client of DynamoDB before its first call. Default: nobody is. */
+  readonly measure?: ((client: Pick<DynamoDBClient, "middlewareStack">) => void) | undefined;
 }
 
 /**

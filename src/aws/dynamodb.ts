@@ -10,5 +10,6 @@ export async function openDatabase(options: ClientOptions): Promise<Database> {
 /** Creates a DynamoDB document client. */
 export function createDatabase({ DynamoDBClient, DynamoDBDocumentClient }: DynamoDbSdk, options: ClientOptions): Database {
   const client = new DynamoDBClient(clientOptions(options));
+  options.measure?.(client);
   return DynamoDBDocumentClient.from(client, { marshallOptions: { removeUndefinedValues: true } });
 }

@@ -103,6 +103,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
       log.info("shutdown.completed", record(lifecycle, cut));
+      runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy" });
       // Each line is out before its call returns: there is nothing to wait for.
       done("flushed");
     },

@@ -16,6 +16,7 @@ import { type Binding, bindAdapters } from "./adapters.ts";
 import { checkHttpOptions, type HttpServerOptions } from "./http-options.ts";
 import { createHttpServer } from "./http-server.ts";
 import { ListenError, listenError } from "./listen-error.ts";
+import { openContainerMetrics } from "./metrics.ts";
 import { beginLife, type ProcessLife, thrown } from "./process-life.ts";
 import { startWorkers } from "./workers.ts";
 
@@ -50,7 +51,8 @@ export async function runContainer(server: Server, options: ContainerOptions = {
     checkHttpOptions(options);
     const port = portOf(options, variables);
     const binding = await bindAdapters(server, variables);
-    runtime = createRuntime(server, { variables, powertools: await loadPowertools(variables), ...binding });
+    const [powertools, measuring] = [await loadPowertools(variables), await openContainerMetrics(state)];
+    runtime = createRuntime(server, { variables, powertools, measuring, ...binding });
     requireTokens(runtime, binding);
     life = beginLife(runtime, shutdownTimes(runtime, state.options.shutdown));
     warnOfPlatform(runtime, state.options.shutdown);

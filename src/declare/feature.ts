@@ -20,6 +20,7 @@ import type {
   JobDeclaration,
   JobOptions,
 } from "./message-handlers.ts";
+import { type MetricOptions, metric, type OwnMetricDeclaration } from "./metric.ts";
 import type { PipelineContext } from "./pipeline-context.ts";
 import { type Projection, type ProjectionOptions, projection, projectionConsumers, projectionHandle } from "./projection.ts";
 import type { ProjectionDeclaration } from "./projection-declaration.ts";
@@ -43,6 +44,7 @@ export interface FeatureDeclarations {
   /** Whose tables its handlers reach beside its own, by the feature's name. */
   readonly uses: ReadonlyMap<string, TableUse>;
   readonly hooks: readonly HookDeclaration[];
+  readonly metrics: readonly OwnMetricDeclaration[];
   /** What is wrong with the declarations: `buildServer` reports them all at once. */
   readonly problems: readonly BootProblem[];
 }
@@ -130,6 +132,8 @@ export interface FeatureBuilder<Name extends string = string> {
    * once. What it returns makes the keys of these rows.
    */
   projection(name: string, options: ProjectionOptions): Projection;
+  /** Declares a metric, `<entity>.<name>`, for `ctx.metrics.add` under its full name: `<feature>.<entity>.<name>`. */
+  metric(name: string, options?: MetricOptions): void;
   /** Declares a channel for `ctx.delivery.send`. Every server already has `log` and `webhook`. */
   channel<const Channel extends string, Input extends StandardSchemaV1>(
     name: Channel,
@@ -178,6 +182,7 @@ export function defineFeature<const Members extends object = object, const Name 
   const projections: ProjectionDeclaration[] = [];
   const schedules: ScheduleDeclaration[] = [];
   const hooks: HookDeclaration[] = [];
+  const metrics: OwnMetricDeclaration[] = [];
   const problems: BootProblem[] = [];
   const report = (problem: Omit<BootProblem, "feature">) => problems.push({ feature: String(name), ...problem });
 
@@ -216,6 +221,7 @@ export function defineFeature<const Members extends object = object, const Name 
       consumers.push(...projectionConsumers(declared));
       return projectionHandle(declared);
     },
+    metric: (metricName, options) => void metrics.push(metric(name, metricName, options as unknown as RawOptions, report)),
     channel: (channelName, options) => {
       channels.push(channel(name, channelName, options as unknown as RawOptions, report));
     },
@@ -255,6 +261,7 @@ export function defineFeature<const Members extends object = object, const Name 
     schedules,
     uses: featureUses(options as RawOptions | undefined, report),
     hooks,
+    metrics,
     problems,
   };
   // Safe: the literal has exactly the members of `Feature<Members, Name>`.

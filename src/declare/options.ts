@@ -12,6 +12,7 @@ import { type Environment, environmentOf } from "../process/environment.ts";
 import { defaultTimes, leastRestMs } from "../process/times.ts";
 import type { DeliveryOptions } from "./delivery-options.ts";
 import type { Feature } from "./feature.ts";
+import { type MetricsOptions, metricsChecks } from "./metrics-options.ts";
 import { serverProblem } from "./registry.ts";
 
 /** Options of `buildServer`. */
@@ -45,6 +46,8 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
     readonly endpoint?: string;
   };
   readonly log?: LogOptions;
+  /** What is measured: see `docs/observe.md`. In Lambda it turns CloudWatch's metrics on, which cost. Default: nothing is. */
+  readonly metrics?: MetricsOptions;
   /** Cross-origin requests from browsers. Default: none are allowed. */
   readonly cors?: CorsOptions;
   readonly limits?: Limits;
@@ -156,6 +159,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     messages: unchecked,
     output: unchecked,
     openapi: unchecked,
+    metrics: unchecked,
     shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
@@ -201,6 +205,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   group("isolation", options?.isolation, {
     role: (value) => (isText(value, /^arn:[a-z-]+:iam::\d{12}:role\/[\w+=,.@/-]{1,576}$/) ? undefined : "the ARN of a role"),
   });
+  group("metrics", options?.metrics, metricsChecks);
   group("messages", options?.messages, {
     proof: (value) => (messageProofs.includes(value) ? undefined : "off, sign or require"),
   });

@@ -24,6 +24,19 @@ export interface DeliveryAccessor {
   ) => Promise<void>;
 }
 
+/** Measures what the application's own metrics tell. */
+export interface MetricsAccessor {
+  /**
+   * Adds to a metric that a feature has declared with `r.metric`, or has a histogram count a value. It goes where keelson's own
+   * metrics go; where nobody listens it does nothing. Never throws: what cannot be taken is logged once as `metrics.ignored`.
+   *
+   * @param name - the full name: `<feature>.<entity>.<name>`.
+   * @param value - a number from 0.
+   * @param labels - a value that was not declared becomes `other`, a label that was not is left out.
+   */
+  readonly add: (name: string, value: number, labels?: Readonly<Record<string, string | undefined>>) => void;
+}
+
 /** Options of `ctx.enqueue`. */
 export interface EnqueueOptions {
   /** Due in so many seconds, up to a year (31,536,000). Default: at once. */
@@ -171,6 +184,13 @@ export interface PipelineContext<Caller extends User = User> {
   ) => Promise<StepResult<Result>>;
   /** Sends messages through channels. */
   readonly delivery: DeliveryAccessor;
+  /**
+   * Measures.
+   *
+   * @example
+   * ctx.metrics.add("shop.order.placed", 1, { plan: "pro" });
+   */
+  readonly metrics: MetricsAccessor;
   /** Aborts when the caller disconnects or its time is over; absent if the request has no signal (specification 4.5). */
   readonly signal?: AbortSignal;
   /** The HTTP request; absent outside of HTTP. */

@@ -4,6 +4,7 @@ import { type Feature, type FeatureDeclarations, featureDeclarations } from "./f
 import type { HandlerDeclaration } from "./handler.ts";
 import type { HookDeclaration } from "./hooks.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
+import type { OwnMetricDeclaration } from "./metric.ts";
 import type { ProjectionDeclaration } from "./projection-declaration.ts";
 import type { ScheduleDeclaration } from "./schedule.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable, type TableDeclaration } from "./table.ts";
@@ -31,6 +32,8 @@ export interface Registry {
   readonly hooks: ReadonlyMap<string, readonly HookDeclaration[]>;
   /** By name: `files.usage`. */
   readonly projections: ReadonlyMap<string, ProjectionDeclaration>;
+  /** By full name: `files.file.uploaded`. */
+  readonly metrics: ReadonlyMap<string, OwnMetricDeclaration>;
   /** What is wrong with the declarations themselves, including duplicate names. */
   readonly problems: readonly BootProblem[];
 }
@@ -140,6 +143,11 @@ export function createRegistry(features: readonly Feature[]): Registry {
       "projection",
       (feature) => feature.projections,
       (projection) => projection.name,
+    ),
+    metrics: byName(
+      "metric",
+      (feature) => feature.metrics,
+      (metric) => metric.name,
     ),
     problems,
   });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { storeOf, timersOf, World } from "../../test/once/world.ts";
+import { recordedMetrics } from "../../test/support/recorded-metrics.ts";
 import type { Logger } from "../log/logger.ts";
 import { createClaims } from "../once/claims.ts";
 import { type DueJobsOptions, sweepDueJobs } from "./due-jobs.ts";
@@ -102,7 +103,9 @@ test("what is taken back meanwhile is not sent, and no row that somebody else ha
   rows.push(mine, theirs, unreadable, goneOdd);
   taken.push(theirs, goneOdd);
 
-  expect(await sweepDueJobs(sweep.options, undefined)).toEqual({ dispatched: 2, left: 0, setAside: 1 });
+  const { metrics, sums } = recordedMetrics();
+  expect(await sweepDueJobs({ ...sweep.options, metrics }, undefined)).toEqual({ dispatched: 2, left: 0, setAside: 1 });
+  expect(sums()).toEqual({ "keelson.dead_letters job": 1 });
   expect(sweep.sent).toEqual(['{"n":0}']);
   expect(sweep.lines).toEqual([["error", "job.set_aside", expect.objectContaining({ job: "a.b.c", jobId: odd.eventId })]]);
 });

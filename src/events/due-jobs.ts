@@ -1,4 +1,5 @@
 import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Claims } from "../once/claims.ts";
 import type { Clock } from "../process/clock.ts";
 import { type DuePlace, dueShard, waitingJob } from "./later.ts";
@@ -21,6 +22,8 @@ export interface DueJobsOptions {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Counts what is set aside. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
 }
 
 /** So many are sent at the same time. */
@@ -61,12 +64,15 @@ async function sendAll(options: DueJobsOptions, rows: readonly OutboxRow[]): Pro
 }
 
 /** A row that is sent a second time has the same deduplication ID, and its job the same claim. */
-async function sendOne({ store, due, jobs, clock, log }: DueJobsOptions, row: OutboxRow): Promise<Swept> {
+async function sendOne({ store, due, jobs, clock, log, metrics }: DueJobsOptions, row: OutboxRow): Promise<Swept> {
   const waiting = waitingJob(row);
   if (waiting === undefined) {
     const reason = "the row is no job: it has no message, or not how it is queued";
     const isAside = await store.setAside(row, reason, clock.now());
-    if (isAside) log.error("job.set_aside", { job: row.type, jobId: row.eventId, reason });
+    if (isAside) {
+      metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "job" });
+      log.error("job.set_aside", { job: row.type, jobId: row.eventId, reason });
+    }
     return { dispatched: 0, left: 0, setAside: isAside ? 1 : 0 };
   }
   // One that was taken back meanwhile counts as done: the page moves on.

@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { storeOf, timersOf, World } from "../../test/once/world.ts";
+import { recordedMetrics } from "../../test/support/recorded-metrics.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import { claimKey, keyText, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { createClaims } from "../once/claims.ts";
 import { createOutbox, type EventBus, type OutboxRow, type OutboxStore } from "./outbox.ts";
@@ -51,6 +53,7 @@ type Fakes = Partial<OutboxStore & EventBus> & {
   readonly most?: number;
   /** Decides when a call is carried out. */
   readonly turn?: (call: string) => Promise<unknown>;
+  readonly metrics?: Metrics;
 };
 
 /** The outbox of one process. */
@@ -60,7 +63,7 @@ function outboxOf(shared: Shared, fakes: Fakes = {}) {
 
 function processOf(
   shared: Shared,
-  { name = "a", clock, opened = () => {}, most = Number.POSITIVE_INFINITY, turn = async () => {}, ...own }: Fakes = {},
+  { name = "a", clock, opened = () => {}, most = Number.POSITIVE_INFINITY, turn = async () => {}, metrics, ...own }: Fakes = {},
 ) {
   const { world } = shared;
   const process = { isAlive: true, name };
@@ -121,6 +124,7 @@ function processOf(
     claims,
     clock: time,
     log,
+    metrics,
   });
   return { outbox, claims, schedule };
 }
@@ -308,7 +312,8 @@ describe("an event that the bus will never take", () => {
     shared.add(5, 0, graceMs);
     shared.reasonOf = (eventId) => (eventId === bad?.eventId ? reason : undefined);
     shared.isFinal = () => true;
-    const { outbox } = processOf(shared);
+    const { metrics, values } = recordedMetrics();
+    const { outbox } = processOf(shared, { metrics });
     expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 4, left: 0, setAside: 1 });
     expect(shared.asides).toEqual([[bad, reason, shared.world.nowMs]]);
     expect(shared.rows).toEqual([]);
@@ -320,6 +325,13 @@ describe("an event that the bus will never take", () => {
     expect(shared.dispatched()).toContain(good?.eventId);
     expect(await outbox.sweep({ graceMs })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
     expect(shared.puts).toHaveLength(2);
+    expect(values).toEqual([
+      ["keelson.dead_letters event", 1],
+      ["keelson.outbox.length", 5],
+      ["keelson.outbox.age", (graceMs + 4) / 1_000],
+      ["keelson.outbox.length", 0],
+      ["keelson.outbox.age", 0],
+    ]);
   });
 
   test("does not hold up those behind it, also where a whole page is of its kind", async () => {

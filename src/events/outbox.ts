@@ -1,4 +1,5 @@
 import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import { claimKey } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Claims } from "../once/claims.ts";
@@ -60,6 +61,8 @@ export interface OutboxOptions {
   readonly claims: Claims;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Takes how many rows wait, and for how long. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
   /** Sends the jobs that are due; absent where there are none. */
   readonly sweepDue?: ((signal: AbortSignal | undefined) => Promise<Swept>) | undefined;
 }
@@ -113,7 +116,7 @@ const noEvent: Refusal = { reason: "the row is no event: it has no envelope, typ
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 /** Creates an {@link Outbox}. */
-export function createOutbox({ store, bus, claims, clock, log, sweepDue }: OutboxOptions): Outbox {
+export function createOutbox({ store, bus, claims, clock, log, metrics, sweepDue }: OutboxOptions): Outbox {
   /** For each row why the bus has not taken it; a bus that cannot be opened has taken none. */
   const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
     const readable = rows.filter(({ unreadable }) => unreadable === undefined);
@@ -148,6 +151,7 @@ export function createOutbox({ store, bus, claims, clock, log, sweepDue }: Outbo
       try {
         if (!(await store.setAside(row, reason, clock.now()))) continue;
         setAside += 1;
+        metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "event" });
         log.error("event.set_aside", { type: row.type, eventId: row.eventId, reason });
       } catch (error) {
         stuck += 1;
@@ -174,12 +178,21 @@ export function createOutbox({ store, bus, claims, clock, log, sweepDue }: Outbo
     sweep: async (options) => {
       let total = nothing;
       const { graceMs, signal } = options;
+      const sweptFrom = clock.now();
+      let oldestMs = sweptFrom;
       for (let shard = 0; shard < shards && !signal?.aborted; shard += 1) {
         const before = timeText(clock.now() - graceMs + 1);
-        total = sum(total, await sweepShard({ store, claims }, `shard#${shard}`, before, signal, (rows) => put(rows, true)));
+        const swept = await sweepShard({ store, claims }, `shard#${shard}`, before, signal, (rows) => {
+          oldestMs = Math.min(oldestMs, ...rows.map(timeOf));
+          return put(rows, true);
+        });
+        total = sum(total, swept);
       }
       if (sweepDue !== undefined && !signal?.aborted) total = sum(total, await sweepDue(signal));
-      if (total.dispatched + total.left + total.setAside > 0) log.info("outbox.swept", { ...total });
+      const found = total.dispatched + total.left + total.setAside;
+      if (found > 0) log.info("outbox.swept", { ...total });
+      metrics?.record("keelson.outbox.length", found);
+      metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
       return total;
     },
   };
@@ -237,6 +250,11 @@ export function sum(one: Swept, other: Swept): Swept {
 /** Milliseconds since the epoch, so that texts are in the order of numbers. */
 export function timeText(ms: number): string {
   return String(ms).padStart(15, "0");
+}
+
+/** When a row was written, in milliseconds since the epoch. */
+function timeOf({ sort }: OutboxRow): number {
+  return Number(sort.slice(0, sort.indexOf("#")));
 }
 
 function shown({ type, eventId }: OutboxRow): string {

@@ -7,13 +7,13 @@ import { namePrefix } from "./parameters.ts";
 import { logicalId, ref, substituted, type TemplatePart, type Value } from "./template.ts";
 
 /** An alarm: each means that somebody has to look. */
-interface Alarm {
+export interface Alarm {
   /** The end of its name, in kebab case: `dead-events`. */
   readonly name: string;
   readonly says: string;
   readonly metric: readonly [namespace: Value, name: string];
   /** Default: the account's and region's own metric. */
-  readonly of?: readonly [dimension: string, value: Value];
+  readonly of?: Readonly<Record<string, Value>>;
   readonly statistic: "Sum" | "Maximum";
   /** Of the last minutes, how many have to be above. */
   readonly minutes: readonly [above: number, of: number];
@@ -25,8 +25,16 @@ const topicId = "AlarmTopic";
 /** For a while, so that one failure among many requests wakes nobody. */
 const lasting = [3, 5] as const;
 
-/** The alarms of a server, the metrics that AWS has not, and the topic that whoever is told subscribes to. */
-export function alarmParts(functions: readonly NeededFunction[], needs: Needs, place: DataPlace): TemplatePart[] {
+/**
+ * The alarms of a server on metrics of AWS, and the topic that whoever is told subscribes to. Where functions do not measure,
+ * what they log is counted.
+ */
+export function alarmParts(
+  functions: readonly NeededFunction[],
+  needs: Needs,
+  place: DataPlace,
+  isMeasured = false,
+): TemplatePart[] {
   const outbox = functions.filter(({ duties }) => duties.has("sweep-outbox") || duties.has("send-due"));
   return [
     topicPart,
@@ -35,7 +43,7 @@ export function alarmParts(functions: readonly NeededFunction[], needs: Needs, p
         name: `dead-${queue.kind}`,
         says: "Something can never be done: queue.dead_lettered says what, and why",
         metric: ["AWS/SQS", "ApproximateNumberOfMessagesVisible"],
-        of: ["QueueName", place.deadQueueName(queue)],
+        of: { QueueName: place.deadQueueName(queue) },
         statistic: "Maximum",
         minutes: [1, 1],
       }),
@@ -44,7 +52,7 @@ export function alarmParts(functions: readonly NeededFunction[], needs: Needs, p
       name: "http-errors",
       says: "Requests fail: errors and throttles of the functions behind the API among them",
       metric: ["AWS/ApiGateway", "5xx"],
-      of: ["ApiId", ref(apiId)],
+      of: { ApiId: ref(apiId) },
       statistic: "Sum",
       minutes: lasting,
     }),
@@ -56,8 +64,44 @@ export function alarmParts(functions: readonly NeededFunction[], needs: Needs, p
       statistic: "Sum",
       minutes: lasting,
     }),
-    ...outbox.flatMap((one) => (one.calledBy === "stream" ? [ageAlarm(one)] : leftParts(one))),
-    ...setAsideParts(outbox),
+    ...outbox.filter(({ calledBy }) => calledBy === "stream").map(ageAlarm),
+    ...(isMeasured ? [] : logParts(functions, outbox)),
+  ];
+}
+
+/** Alarms on what functions log. */
+function logParts(functions: readonly NeededFunction[], outbox: readonly NeededFunction[]): TemplatePart[] {
+  return [
+    ...outbox.filter(({ calledBy }) => calledBy !== "stream").flatMap(leftParts),
+    ...lineParts(outbox, {
+      name: "events-set-aside",
+      line: "event.set_aside",
+      says: "The bus refuses an event for good: event.set_aside says which, and why",
+    }),
+    ...lineParts(
+      functions.filter(({ duties }) => duties.has("send-due")),
+      {
+        name: "jobs-set-aside",
+        line: "job.set_aside",
+        says: "A job that was due cannot be read: job.set_aside says which",
+      },
+    ),
+    ...lineParts(
+      functions.filter(({ name }) => name === "schedule"),
+      {
+        name: "schedules-given-up",
+        line: "schedule.gave_up",
+        says: "A schedule has failed too often: schedule.gave_up says which",
+      },
+    ),
+    ...lineParts(
+      functions.filter(({ duties }) => duties.has("steps")),
+      {
+        name: "steps-unknown",
+        line: "step.unknown",
+        says: "A step waits for somebody to say how it ended: step.unknown says which, keelson steps resolves it",
+      },
+    ),
   ];
 }
 
@@ -72,7 +116,7 @@ function errorAlarm({ name }: NeededFunction): TemplatePart {
     name: `${name}-errors`,
     says: `The function ${name} does not start, or runs out of time`,
     metric: ["AWS/Lambda", "Errors"],
-    of: ["FunctionName", ref(functionIds(name).lambda)],
+    of: { FunctionName: ref(functionIds(name).lambda) },
     statistic: "Sum",
     minutes: lasting,
   });
@@ -83,7 +127,7 @@ function ageAlarm({ name }: NeededFunction): TemplatePart {
     name: `${name}-age`,
     says: "The stream of the outbox is read late: events come late",
     metric: ["AWS/Lambda", "IteratorAge"],
-    of: ["FunctionName", ref(functionIds(name).lambda)],
+    of: { FunctionName: ref(functionIds(name).lambda) },
     statistic: "Maximum",
     minutes: [5, 5],
     threshold: 60_000, // milliseconds
@@ -105,21 +149,20 @@ function leftParts({ name }: NeededFunction): TemplatePart[] {
   ];
 }
 
-/** Whoever dispatches what was left sets aside what the bus refuses for good. */
-function setAsideParts(outbox: readonly NeededFunction[]): TemplatePart[] {
-  if (outbox.length === 0) return [];
-  const metric = "events-set-aside";
+/** A line that each of the functions may log. */
+interface LineAlarm {
+  readonly name: string;
+  readonly line: string;
+  readonly says: string;
+}
+
+function lineParts(functions: readonly NeededFunction[], { name, line, says }: LineAlarm): TemplatePart[] {
+  if (functions.length === 0) return [];
   return [
-    ...outbox.map(({ name }) =>
-      metricPart(`SetAsideBy${functionIds(name).id}Metric`, name, '{ $.msg = "event.set_aside" }', metric, "1"),
+    ...functions.map((one) =>
+      metricPart(`${logicalId(name, "In")}${functionIds(one.name).id}Metric`, one.name, `{ $.msg = "${line}" }`, name, "1"),
     ),
-    alarmPart({
-      name: metric,
-      says: "The bus refuses an event for good: event.set_aside says which, and why",
-      metric: [ownNamespace, metric],
-      statistic: "Sum",
-      minutes: [1, 1],
-    }),
+    alarmPart({ name, says, metric: [ownNamespace, name], statistic: "Sum", minutes: [1, 1] }),
   ];
 }
 
@@ -141,7 +184,16 @@ function metricPart(id: string, name: string, pattern: string, metric: string, v
   };
 }
 
-function alarmPart({ name, says, metric: [namespace, metric], of, statistic, minutes, threshold = 0 }: Alarm): TemplatePart {
+/** An alarm that tells the topic. */
+export function alarmPart({
+  name,
+  says,
+  metric: [namespace, metric],
+  of,
+  statistic,
+  minutes,
+  threshold = 0,
+}: Alarm): TemplatePart {
   const [above, minutesOf] = minutes;
   return {
     Resources: {
@@ -152,7 +204,7 @@ function alarmPart({ name, says, metric: [namespace, metric], of, statistic, min
           AlarmDescription: says,
           Namespace: namespace,
           MetricName: metric,
-          ...(of === undefined ? {} : { Dimensions: [{ Name: of[0], Value: of[1] }] }),
+          ...(of === undefined ? {} : { Dimensions: Object.entries(of).map(([Name, Value]) => ({ Name, Value })) }),
           Statistic: statistic,
           Period: 60,
           EvaluationPeriods: minutesOf,

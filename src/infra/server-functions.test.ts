@@ -1,6 +1,8 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { account, arn, idsOf, properties, quiet, sheds, spades, sub, templateOf } from "../../test/support/server-templates.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { type Template, templateText } from "./template.ts";
 
 const all = templateOf([spades, sheds]);
@@ -156,6 +158,7 @@ describe("alarms", () => {
       ...["DeadEventsAlarm", "DeadJobsAlarm", "HttpErrorsAlarm"],
       ...["QueueErrorsAlarm", "StreamErrorsAlarm", "SweepErrorsAlarm", "ScheduleErrorsAlarm"],
       ...["ThrottlesAlarm", "StreamAgeAlarm", "OutboxLeftAlarm", "EventsSetAsideAlarm"],
+      ...["SchedulesGivenUpAlarm", "StepsUnknownAlarm"],
     ]);
     expect(idsOf(templateOf([quiet]), "AWS::CloudWatch::Alarm")).toEqual(["HttpErrorsAlarm", "ThrottlesAlarm"]);
     for (const id of idsOf(all, "AWS::CloudWatch::Alarm")) {
@@ -184,12 +187,23 @@ describe("alarms", () => {
     expect(properties(all, "ThrottlesAlarm")).not.toHaveProperty("Dimensions");
   });
 
-  test("count what dispatchers log", () => {
+  test("count what functions log, each where it may be logged", () => {
     expect(idsOf(all, "AWS::Logs::MetricFilter")).toEqual([
       "OutboxLeftMetric",
-      "SetAsideByStreamMetric",
-      "SetAsideBySweepMetric",
+      "EventsSetAsideInStreamMetric",
+      "EventsSetAsideInSweepMetric",
+      "SchedulesGivenUpInScheduleMetric",
+      "StepsUnknownInHttpMetric",
+      "StepsUnknownInQueueMetric",
+      "StepsUnknownInScheduleMetric",
     ]);
+    const jobs = defineFeature("jobs", (r) => r.job("job.work", { input: z.object({}), handler: async () => 1 }));
+    expect(idsOf(templateOf([jobs]), "AWS::Logs::MetricFilter")).toContain("JobsSetAsideInSweepMetric");
+    expect(properties(all, "StepsUnknownInQueueMetric")).toEqual({
+      LogGroupName: { Ref: "QueueLogGroup" },
+      FilterPattern: '{ $.msg = "step.unknown" }',
+      MetricTransformations: [{ MetricNamespace: sub("${NamePrefix}"), MetricName: "steps-unknown", MetricValue: "1" }],
+    });
     expect(properties(all, "OutboxLeftMetric")).toEqual({
       LogGroupName: { Ref: "SweepLogGroup" },
       FilterPattern: '{ $.msg = "outbox.swept" && $.left > 0 }',

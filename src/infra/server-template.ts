@@ -6,6 +6,7 @@ import { type Extension, environmentWith, extended } from "./extension.ts";
 import { authSecretPart, environmentOf, functionPart } from "./function-part.ts";
 import { functionsOf, type NeededFunction, type Shape } from "./functions.ts";
 import { messageParts } from "./message-parts.ts";
+import { metricParts, metricVariables } from "./metric-parts.ts";
 import { type Needs, needsOf } from "./needs.ts";
 import {
   customerKeyPart,
@@ -76,13 +77,14 @@ function dataParts(needs: Needs): TemplatePart[] {
 }
 
 function functionParts(
-  { options }: DeclaredServer,
+  server: DeclaredServer,
   needs: Needs,
   functions: readonly NeededFunction[],
   place: DataPlace,
   extension: Extension,
 ): TemplatePart[] {
-  const environment = environmentWith(environmentOf(needs, place), extension);
+  const { options } = server;
+  const environment = environmentWith({ ...environmentOf(needs, place), ...metricVariables(server) }, extension);
   return [
     functionParameters,
     place.part,
@@ -90,6 +92,7 @@ function functionParts(
     ...functions.map((one) => functionPart(one, needs, place, environment)),
     ...apiParts(functions, options.basePath ?? ""),
     ...triggerParts(functions, needs, place),
-    ...alarmParts(functions, needs, place),
+    ...alarmParts(functions, needs, place, options.metrics !== undefined),
+    ...metricParts(server),
   ];
 }

@@ -19,7 +19,7 @@ import { fromMiddy } from "./middy-error.ts";
 import { readResult } from "./result.ts";
 import type { ClaimDescription } from "./write-once.ts";
 
-export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
+export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** Options of `requestScope`. */
 export interface RequestScopeOptions {

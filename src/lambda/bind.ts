@@ -3,12 +3,13 @@ import { loadPowertools } from "../log/load-powertools.ts";
 import { type Lazy, lazy } from "../process/lazy.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
-import type { createLambdaRuntime } from "./lambda-runtime.ts";
+import type { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 import { closeAtShutdown } from "./short-close.ts";
 
 /** What invocations of a function need, in one module. */
 export interface InvocationModule {
   readonly createLambdaRuntime: typeof createLambdaRuntime;
+  readonly openMeasuring: typeof openMeasuring;
   /** Loads the SDK, where the first invocation is going to need it. */
   loadSdk(server: DeclaredServer, name?: string): Promise<unknown> | undefined;
 }
@@ -42,7 +43,8 @@ export function prepareLambda<Loaded extends InvocationModule>(
     const loaded = await loading.open();
     if (state.runtime === undefined) {
       const powertools = await loadPowertools(process.env);
-      state.runtime ??= loaded.createLambdaRuntime(server, powertools);
+      const measuring = await loaded.openMeasuring(state);
+      state.runtime ??= loaded.createLambdaRuntime(server, powertools, measuring);
     }
     return { loaded, runtime: state.runtime };
   });

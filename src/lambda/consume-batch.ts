@@ -3,12 +3,18 @@ import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import type { QueueMessage } from "../events/message-queue.ts";
 import { processMessage } from "../run/process-message.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { measured } from "./lambda-runtime.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
 
-export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
+export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** Processes the messages of one invocation: those of an ordered queue in their order. */
-export async function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
+export function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
+  const consumed = consume(runtime, event, context);
+  return runtime.metrics === undefined ? consumed : measured(runtime, consumed);
+}
+
+async function consume(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   const adapters = runtime.opened ?? (await runtime.adapters());

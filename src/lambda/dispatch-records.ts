@@ -2,10 +2,11 @@ import type { DynamoDBBatchResponse, DynamoDBStreamEvent } from "aws-lambda";
 import { outboxTable } from "../declare/table.ts";
 import { type OutboxRow, type OutboxStore, sweepClaim } from "../events/outbox.ts";
 import type { Runtime } from "../run/runtime.ts";
+import { measured } from "./lambda-runtime.ts";
 import { readOutboxRecord, type WrittenRow } from "./outbox-record.ts";
 import { type TimedContext, type TimeLeft, timeLeft } from "./time-left.ts";
 
-export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
+export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** How old a row has to be, in milliseconds: a younger one is on its way, by the function that has committed it. */
 const graceMs = 2_000;
@@ -19,11 +20,15 @@ const pageSize = 100;
  *
  * @throws TypeError where the event is none of a stream.
  */
-export async function dispatchRecords(
+export function dispatchRecords(
   runtime: Runtime,
   event: DynamoDBStreamEvent,
   context: TimedContext,
 ): Promise<DynamoDBBatchResponse> {
+  return measured(runtime, dispatch(runtime, event, context));
+}
+
+async function dispatch(runtime: Runtime, event: DynamoDBStreamEvent, context: TimedContext): Promise<DynamoDBBatchResponse> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const time = timeLeft(context, runtime.clock);
   if (!Array.isArray(event?.Records)) {

@@ -118,7 +118,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         },
       });
     };
-    const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
+    const answerOf = (event: Event, context: unknown): Promise<Result> =>
       // One promise that the run settles or its deadline: a race of two would take three more.
       new Promise((resolve, reject) => {
         if (runtime.log.isSampling) runtime.log.refreshSampling();
@@ -150,6 +150,9 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
           }
         });
       });
+    const keelsonHandler = (event: Event, context: unknown): Promise<Result> =>
+      // What was measured is written before the process may be frozen.
+      runtime.metrics === undefined ? answerOf(event, context) : answerOf(event, context).finally(runtime.metrics.flush);
     return keelsonHandler;
   };
   // Middy types a mode as `() => void`; it calls it with the six arguments above.

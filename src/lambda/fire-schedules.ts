@@ -1,8 +1,9 @@
 import type { Runtime } from "../run/runtime.ts";
 import { createSchedules } from "../run/schedules.ts";
+import { measured } from "./lambda-runtime.ts";
 import { type TimedContext, timeLeft } from "./time-left.ts";
 
-export { createLambdaRuntime, loadSdk } from "./lambda-runtime.ts";
+export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
 /** What came of a call: how many schedules have fired, and how many failed or could not be looked at. */
 export interface FiredSchedules {
@@ -11,7 +12,11 @@ export interface FiredSchedules {
 }
 
 /** Lets the schedules fire that are due. */
-export async function fireSchedules(runtime: Runtime, context: TimedContext | undefined): Promise<FiredSchedules> {
+export function fireSchedules(runtime: Runtime, context: TimedContext | undefined): Promise<FiredSchedules> {
+  return measured(runtime, fire(runtime, context));
+}
+
+async function fire(runtime: Runtime, context: TimedContext | undefined): Promise<FiredSchedules> {
   if (runtime.log.isSampling) runtime.log.refreshSampling();
   const { deadlineMs } = timeLeft(context, runtime.clock);
   const schedules = await createSchedules(runtime, await runtime.adapters());

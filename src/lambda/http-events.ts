@@ -15,7 +15,7 @@ import { kindOf } from "./other-event.ts";
 import { restApi } from "./rest-api.ts";
 import { readResult } from "./result.ts";
 
-export { createLambdaRuntime } from "./lambda-runtime.ts";
+export { createLambdaRuntime, openMeasuring } from "./lambda-runtime.ts";
 export { loadSdk } from "./preload.ts";
 
 /**

@@ -55,6 +55,18 @@ describe("SIGTERM in Lambda", () => {
     ]);
   });
 
+  test("is measured, where the function measures", async () => {
+    const [clean, failing] = [buildServer({ features: [], metrics: {} }), buildServer({ features: [], metrics: {} })];
+    failing.onClose("failing", () => Promise.reject(new Error("it would not close")));
+    for (const server of [clean, failing]) lambdaHttp(server);
+    terminate();
+    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
+    expect(lines.filter((line) => "keelson.drains" in line)).toMatchObject([
+      { "keelson.drains": 1, "keelson.outcome": "clean", service: "keelson" },
+      { "keelson.drains": 1, "keelson.outcome": "lossy", service: "keelson" },
+    ]);
+  });
+
   test("ends the process also where a server cannot be bound", async () => {
     vi.stubEnv("KEELSON_AUTH_SECRET", "too short");
     lambdaHttp(buildServer({ features: [] }));

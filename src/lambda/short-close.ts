@@ -43,5 +43,7 @@ async function closeOne(bind: Bind): Promise<void> {
   const runtime = await bind();
   runtime.lifecycle.drain();
   const clean = await closeResources(runtime, limitMs);
+  runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": clean ? "clean" : "lossy" });
+  runtime.metrics?.flush?.();
   runtime.log.info("shutdown.completed", { clean, exitCode: 0, totalMs: Math.round(performance.now() - startMs) });
 }

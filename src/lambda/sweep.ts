@@ -16,9 +16,9 @@ const graceMs = 10_000;
 export function lambdaSweep(server: Server): () => Promise<Swept> {
   const invoked = prepareLambda(server, () => import("./lambda-runtime.ts"));
   const sweep = async () => {
-    const { runtime } = await invoked.open();
+    const { loaded, runtime } = await invoked.open();
     if (runtime.log.isSampling) runtime.log.refreshSampling();
-    return (await runtime.runs()).outbox.sweep({ graceMs });
+    return loaded.measured(runtime, (await runtime.runs()).outbox.sweep({ graceMs }));
   };
   return marked(sweep, { kind: "sweep" });
 }

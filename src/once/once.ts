@@ -1,6 +1,8 @@
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import { replayOf, type WriteAnswer } from "./answer.ts";
 import { keyText, skewMs } from "./claim.ts";
+import { countReplayed } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { type ClaimSchedule, type Claims, createClaims, processSchedule } from "./claims.ts";
 import type { OnceClaim, Run, RunOutcome } from "./once-run.ts";
@@ -16,6 +18,8 @@ export interface OnceOptions {
   readonly draining: AbortSignal;
   readonly schedule?: ClaimSchedule;
   readonly newOwner?: () => string;
+  /** Counts what becomes of claims. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
 }
 
 /** Does things once. */
@@ -34,7 +38,8 @@ export interface Once {
 }
 
 /** Creates the {@link Once} of one runtime. */
-export function createOnce({ store, clock, waitMs, draining, schedule = processSchedule, newOwner }: OnceOptions): Once {
+export function createOnce(options: OnceOptions): Once {
+  const { store, clock, waitMs, draining, schedule = processSchedule, newOwner, metrics } = options;
   const recent = createRecentAnswers(clock);
   const running = new Map<string, SharedRun>();
   const parts: OnceParts = {
@@ -42,6 +47,7 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
     clock,
     waitMs,
     draining,
+    metrics,
     claims: createClaims({ store, clock, schedule, ...(newOwner === undefined ? {} : { newOwner }) }),
     pause: (attempt) => schedule.wait(schedule.random() * 25 * 2 ** Math.min(attempt, 6), []),
     remember: ({ claim, text }, answer, expiresAt) =>
@@ -63,6 +69,7 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
         if (known !== undefined) {
           if (isOther(known.fingerprint)) throw keyReused();
           log.debug("once.replayed", { fromMemory: true });
+          if (metrics !== undefined) countReplayed(metrics, "replayed");
           return { kind: "replayed", answer: known.answer };
         }
         const duplicate = running.get(key);
@@ -70,9 +77,11 @@ export function createOnce({ store, clock, waitMs, draining, schedule = processS
         if (duplicate === undefined) break;
         if (isOther(duplicate.fingerprint)) throw keyReused();
         const joined = await duplicate.join(run.signal, { waitMs, draining });
+        if (metrics !== undefined && joined !== "retry") countReplayed(metrics, joined === "running" ? "conflicted" : "waited");
         if (joined === "running") throw inProgress();
         if (joined === "retry") continue;
         log.debug("once.shared");
+        if (metrics !== undefined) countReplayed(metrics, "replayed");
         return { kind: "replayed", answer: joined };
       }
       const shared = new SharedRun(claim);

@@ -1,8 +1,10 @@
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
 import { type CompletedClaim, expiry, keyText } from "./claim.ts";
+import { countEnd, countTaken } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
 import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
@@ -19,6 +21,8 @@ export interface OnceParts {
   readonly waitMs: number;
   /** Aborts when the process drains: nothing waits for a duplicate then. */
   readonly draining: AbortSignal;
+  /** Counts what becomes of claims; `undefined` where nobody does. */
+  readonly metrics: Metrics | undefined;
   /** Called with each stored answer of a write; `expiresAt` is in seconds since the epoch. */
   remember(run: Pick<Run<never>, "claim" | "text">, answer: WriteAnswer, expiresAt: number): void;
 }
@@ -55,6 +59,7 @@ async function take<Result>(
   const stop = signal === undefined ? [parts.draining] : [signal, parts.draining];
   const taken = await parts.claims.take(key, { fingerprint, comparesFingerprint, deadlineMs, retentionMs, waitMs, stop });
   if (taken.kind === "other") throw keyReused();
+  if (parts.metrics !== undefined) countTaken(parts.metrics, kind, taken);
   if (kind === "write" && taken.kind !== "done") {
     if (taken.kind === "taken") log.debug(`${logPrefix}.taken`, { waited: taken.hasWaited });
     else log.debug(`${logPrefix}.conflicted`, { leaseUntil: new Date(taken.untilMs).toISOString() });
@@ -148,6 +153,7 @@ class RunInProgress<Result> implements RunParts {
   /** Follows the table in `settlement.ts` until there is an outcome. */
   async #settled(worked: WorkOutcome<Result>): Promise<RunOutcome<Result>> {
     const { claim: wanted, logPrefix, log, answerOf } = this.#run;
+    const { metrics } = this.#parts;
     const committed = this.#commit?.committed();
     const commit = committed !== undefined ? "committed" : this.#commit?.isUncertain() === true ? "unknown" : "none";
     const work = commit === "none" ? this.#answered(worked) : worked;
@@ -156,6 +162,8 @@ class RunInProgress<Result> implements RunParts {
     for (;;) {
       const { record, outcome, line } = settlementOf(wanted?.kind ?? "write", end, commit, step.claim);
       if (line !== undefined) log[line.level](`${logPrefix}.${line.message}`, errorData(step.failure ?? errorOf(work)));
+      if (metrics !== undefined && wanted !== undefined)
+        countEnd(metrics, wanted.kind, { work: end, commit, claim: step.claim, isLast: outcome !== "" });
       switch (record) {
         case "keep":
           this.#claim?.abandon();

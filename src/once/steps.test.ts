@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { recordedMetrics } from "../../test/support/recorded-metrics.ts";
 import type { Logger } from "../log/logger.ts";
 import { claimKey } from "./claim.ts";
 import { startedStep, undoneStep } from "./step.ts";
@@ -11,6 +12,7 @@ const log: Logger = { info: () => {}, warn: () => {}, error: () => {}, debug: ()
 /** The steps of a run over a store that answers what the test says. */
 function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: AbortSignal) {
   const pauses: number[] = [];
+  const measured = recordedMetrics();
   const opened = new Steps({
     store: {
       start: async () => answers.shift() ?? "started",
@@ -24,6 +26,7 @@ function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: Ab
     claim: { key: claimKey(["a"], "b"), owner: "me", lose: () => undefined },
     clock: { now: () => nowMs },
     log,
+    metrics: measured.metrics,
     pause: async (attempt) => void pauses.push(attempt),
     signal,
     facts: { handler: "a.b.c", requestId: "r1" },

@@ -1,6 +1,7 @@
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import { UnknownOutcomeError } from "../errors/unknown-outcome-error.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import { type AnswerCipher, loadAnswer, storeAnswer } from "./answer.ts";
 import { type ClaimKey, completedClaim, keyText, type StoredResult } from "./claim.ts";
@@ -28,6 +29,8 @@ export interface StepsOptions {
   readonly claim: Pick<Claim, "key" | "owner" | "lose">;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Counts steps. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
   /** Waits a moment before attempt `attempt`. */
   readonly pause: (attempt: number) => Promise<void>;
   /** The run's; nothing is begun once it is aborted. */
@@ -72,12 +75,14 @@ export class Steps {
       throw new Error(`ctx.step: the run has the step ${name} twice; give each a name of its own, such as ${name}-2`);
     }
     this.#names.add(name);
-    const { claim, clock, log, signal, store, keepMs = defaultKeepMs } = this.#options;
+    const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
     const key = derivedId("step", keyText(claim.key), name);
     const place = stepPlace(key, claim.key.tenantId);
     const line = { step: name, stepKey: key };
     signal?.throwIfAborted();
     const found = await this.#begin(name, place, ifUnknown, keepMs);
+    const outcome = found === undefined ? "called" : found.status === "DONE" ? "given" : "unknown";
+    metrics?.record("keelson.steps", 1, { "keelson.outcome": outcome });
     if (found !== undefined) {
       if (found.status === "DONE") {
         log.debug("step.given", line);

@@ -2,14 +2,13 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { OperatorSession } from "../config/operate/operator-session.ts";
 import type { Resolved } from "../config/read/cascade.ts";
 import { type ComputedNode, type ComputedValues, createComputedValues } from "../config/read/computed-values.ts";
+import { type ConfigReads, parameterUsed } from "../config/read/config-reads.ts";
 import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } from "../config/read/key-rows.ts";
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
-
 import type { EnqueueOptions, PipelineContext, StepOptions } from "../declare/pipeline-context.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
-
 import { validateInput } from "../http/input.ts";
 import { bodyOf } from "../http/response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
@@ -19,6 +18,7 @@ import { openAcrossTenants } from "./across-tenants.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
 import { receiveResult } from "./check-output.ts";
 import type { Effects } from "./effects.ts";
+import { ownMetrics } from "./own-metrics.ts";
 import type { Runtime } from "./runtime.ts";
 import type { RequestScope } from "./scope.ts";
 
@@ -94,6 +94,10 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.#computed;
   }
 
+  get reads(): ConfigReads | undefined {
+    return this.scope.reads;
+  }
+
   get store() {
     return this.#adapters.configStore;
   }
@@ -159,8 +163,8 @@ class Session implements OperatorSession, DatabaseRequest {
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events` and `acrossTenants` alone: most requests never
- * look at them.
+ * out `request`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants` alone: most
+ * requests never look at them.
  */
 class Context implements PipelineContext {
   readonly #session: Session;
@@ -180,6 +184,7 @@ class Context implements PipelineContext {
   declare readonly step: PipelineContext["step"];
   declare readonly delivery: PipelineContext["delivery"];
   declare readonly events: PipelineContext["events"];
+  declare readonly metrics: PipelineContext["metrics"];
   declare readonly acrossTenants: PipelineContext["acrossTenants"];
 
   // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
@@ -212,6 +217,7 @@ class Context implements PipelineContext {
     });
     // Safe: the events that are read are checked against the schema of their type.
     member("events", (session) => (type: string, range?: EventRange) => readEvents(session, type, range) as never);
+    member("metrics", (session) => ownMetrics(session.runtime.metrics, session.log));
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
 
@@ -225,6 +231,10 @@ class Context implements PipelineContext {
     this.db = session.database;
     if (signal !== undefined) this.signal = signal;
     Object.freeze(this);
+  }
+
+  [parameterUsed](id: string): void {
+    this.#session.reads?.note(this.#session, id, "request", undefined);
   }
 }
 

@@ -18,6 +18,7 @@ export async function openSteps(scope: RequestScope, adapters: Adapters, runs: R
     claim,
     clock: runtime.clock,
     log,
+    metrics: runtime.metrics,
     pause: runs.once.pause,
     signal: runSignal,
     facts: { handler, requestId },

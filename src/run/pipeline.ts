@@ -232,6 +232,7 @@ export function finish(
   headers["x-request-id"] = scope.requestId;
   headers["x-content-type-options"] ??= "nosniff";
   if (cors !== undefined) addHeaders(headers, corsHeaders(cors, request.headers));
+  scope.reads?.addTo(headers, scope.user);
   return headers;
 }
 

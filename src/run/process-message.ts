@@ -62,7 +62,9 @@ async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage
     const most = await queue.maxReceives();
     const isLast = most !== undefined && message.receives >= most;
     if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
-      runtime.log.error("queue.dead_lettered", { ...facts, ...idsOf(message.body) });
+      const ids = idsOf(message.body);
+      runtime.log.error("queue.dead_lettered", { ...facts, ...ids });
+      runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, ids) });
       return { kind: "dead-lettered" };
     }
   } catch (failure) {
@@ -87,6 +89,12 @@ async function handBack(
     runtime.log.warn("queue.hand_back_failed", { queue: queue.name, messageId: id, reason: String(error) });
   }
   return { kind: "later", afterMs };
+}
+
+/** What a message holds; `undefined` where it cannot be read. */
+function kindOf({ deliveryJob }: Runtime, { event, job }: Readonly<Record<string, string>>): string | undefined {
+  if (job === undefined) return event === undefined ? undefined : "event";
+  return job === deliveryJob.name ? "delivery" : "job";
 }
 
 /** The IDs of what a message holds, in so far as it can be read. */

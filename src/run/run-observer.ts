@@ -70,3 +70,18 @@ export interface TaskEnd {
   /** Why it failed. */
   readonly error?: unknown;
 }
+
+/** Tells both, where there are two. */
+export function observers(one: RunObserver | undefined, other: RunObserver | undefined): RunObserver | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    began: (scope) => {
+      one.began(scope);
+      other.began(scope);
+    },
+    ended: (scope, end) => {
+      one.ended(scope, end);
+      other.ended(scope, end);
+    },
+  };
+}

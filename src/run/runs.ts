@@ -24,14 +24,14 @@ export function createRuns({ adapters, log, hasJobs, ...options }: RunsOptions):
   const once = createOnce({ ...options, store: adapters.claims });
   const bus = async () => (await adapters.messaging.open()).bus;
   const { claims } = once;
-  const { clock } = options;
+  const { clock, metrics } = options;
   const { outbox: store } = adapters;
   // Loaded with the first sweep: no request needs it.
   const sweepDue = async (signal: AbortSignal | undefined) => {
     const { sweepDueJobs } = await import("../events/due-jobs.ts");
     const jobs = async () => (await adapters.messaging.open()).jobs;
-    return sweepDueJobs({ store, due: await adapters.dueJobs.open(), jobs, claims, clock, log }, signal);
+    return sweepDueJobs({ store, due: await adapters.dueJobs.open(), jobs, claims, clock, log, metrics }, signal);
   };
-  const outbox = createOutbox({ store, bus, claims, clock, log, sweepDue: hasJobs ? sweepDue : undefined });
+  const outbox = createOutbox({ store, bus, claims, clock, log, metrics, sweepDue: hasJobs ? sweepDue : undefined });
   return { once, outbox };
 }

@@ -9,6 +9,7 @@ import type { HeaderCheck } from "../http/headers.ts";
 import type { RouteTable } from "../http/route-table.ts";
 import type { Authenticator } from "../identity/authenticator.ts";
 import type { ServerLogger } from "../log/server-logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
 import type { Lazy } from "../process/lazy.ts";
@@ -50,6 +51,8 @@ export interface Runtime {
   readonly reportedErrors: Set<string>;
   /** Is told of every run; `undefined` where nobody listens. */
   readonly observer: RunObserver | undefined;
+  /** Takes what is measured; `undefined` where nobody listens. */
+  readonly metrics: Metrics | undefined;
   /** The events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */

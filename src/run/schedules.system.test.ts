@@ -5,6 +5,7 @@ import { openChecked } from "../container/adapters.ts";
 import { defineFeature } from "../declare/feature.ts";
 import type { ScheduleOptions } from "../declare/schedule.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
+import { access } from "../identity/access.ts";
 import { lazy } from "../process/lazy.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
@@ -36,7 +37,7 @@ function serverOf({ cron = "0 3 * * *", missed = "once" }: { cron?: string; miss
     r.job("report.send", { input: z.object({ at: z.string() }), handler: async (_ctx, { at }) => void runs.push(`sent ${at}`) });
     r.schedule("report.nightly", { cron, missed, handler: (ctx, fire) => handler(ctx, fire) });
   });
-  return buildServer({ features: [feature] });
+  return buildServer({ features: [feature], metrics: { access: access.everyone } });
 }
 
 let app: TestApp;
@@ -58,6 +59,9 @@ async function start(server = serverOf()): Promise<void> {
 
 /** What went wrong, without the line that each attempt has at its end. */
 const newLines = () => app.logs.slice(seen).flatMap(({ msg }) => (msg === "schedule.completed" ? [] : [msg]));
+/** How many schedules are counted as given up. */
+const countedGivenUp = async () =>
+  /keelson_dead_letters_total\{keelson_kind="schedule"\} (\d+)/.exec(await (await app.fetch("/metrics")).text())?.[1];
 /** What a table is called: in an emulator of AWS each app has some of its own. */
 const tableOf = (name: string) => app.env[`KEELSON_TABLE_${name.toUpperCase()}`] ?? `keelson-${name}`;
 /** What the schedule has added up in its table, by time. */
@@ -220,6 +224,7 @@ test("a permanent error is not tried again", async () => {
   app.clock.advance(60_000);
   await expect(app.settled()).rejects.toThrow("schedules that failed too often");
   expect(newLines()).toEqual(["schedule.failed", "schedule.gave_up"]);
+  expect(await countedGivenUp()).toBe("1");
 });
 
 test("while it is tried again nothing else of it fires; what was due meanwhile fires then, once", async () => {
@@ -285,6 +290,7 @@ test("one whose process dies each time is given up after five attempts", async (
   await app.settled();
   expect(attempts).toBe(5);
   expect(app.logs.filter(({ msg }) => msg === "schedule.gave_up")).toMatchObject([{ level: "error", attempts: 5 }]);
+  expect(await countedGivenUp()).toBe("1");
 });
 
 /** Looks at the schedule in a process of its own, whose store finds something else than it seems. */

@@ -137,8 +137,10 @@ class OneSchedule implements Schedule {
         // Thrown, so that the claim does not say that it is done.
         if (attempts === undefined) throw new ConflictError("schedule_begun", "The schedule has fired or fires meanwhile");
         // Nobody else tells of attempts that took their process with them.
-        if (attempts > maxAttempts) ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
-        else await this.#declaration.run(ctx, { at: new Date(atMs) });
+        if (attempts > maxAttempts) {
+          ctx.log.error("schedule.gave_up", { attempts: maxAttempts });
+          this.#countGivenUp();
+        } else await this.#declaration.run(ctx, { at: new Date(atMs) });
       },
       own: () => [store.done(this.#key, atMs)],
     });
@@ -167,8 +169,13 @@ class OneSchedule implements Schedule {
     }
     if (await store.giveUp(this.#key, { atMs, attempts })) {
       runtime.log.error("schedule.gave_up", { handler: this.name, firesAt: text(atMs), attempts });
+      this.#countGivenUp();
     }
     return { kind: "gave-up", nextMs: nowMs };
+  }
+
+  #countGivenUp(): void {
+    this.#parts.runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": "schedule" });
   }
 }
 

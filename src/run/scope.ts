@@ -2,6 +2,7 @@ import { type AmbientContext, type AmbientStore, runWithStore } from "../context
 import { parseTrace } from "../context/trace.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import type { ExplainedReads } from "./explained-reads.ts";
 import { adoptRequestId } from "./request-id.ts";
 import type { ObservedRun } from "./run-observer.ts";
 import type { Runtime } from "./runtime.ts";
@@ -31,6 +32,8 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   isReplayed: boolean;
   /** Whose request it is, once that is known; the ambient context and the log have it from here. */
   user: User;
+  /** Notes which configuration is read, where the request asks for it. */
+  reads: ExplainedReads | undefined;
   /** What lines of a message carry beside the usual: its IDs. */
   readonly logFields: Readonly<Record<string, string>> | undefined;
   /** The handlers whose results did not fit and were sent all the same; absent until there is one. */
@@ -68,6 +71,12 @@ export function runInScope<Result>(
     observer.began(scope);
   }
   if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
+  return headers["x-keelson-explain"] === "config" ? runExplained(scope, work) : runWithStore(scope, work);
+}
+
+async function runExplained<Result>(scope: RequestScope, work: (scope: RequestScope) => Promise<Result>): Promise<Result> {
+  const { createExplainedReads } = await import("./explained-reads.ts");
+  scope.reads = createExplainedReads();
   return runWithStore(scope, work);
 }
 
@@ -115,6 +124,7 @@ class Scope implements RequestScope {
   user = anonymous;
   projecting: RequestScope["projecting"] = undefined;
   misfits: RequestScope["misfits"] = undefined;
+  reads: RequestScope["reads"] = undefined;
   #log: Logger | undefined = undefined;
   #loggedHandler: string | undefined = undefined;
   #loggedUser: User | undefined = undefined;

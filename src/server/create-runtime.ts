@@ -28,10 +28,13 @@ import { lazy } from "../process/lazy.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
+import { metricsPage } from "../routes/metrics-page.ts";
 import { openApiHandlers } from "../routes/openapi.ts";
 import type { Adapters, ParameterReader } from "../run/adapters.ts";
+import type { Measuring } from "../run/measuring.ts";
 import { createRequestIds } from "../run/request-id.ts";
 import { createRunLines } from "../run/run-lines.ts";
+import { observers } from "../run/run-observer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
@@ -51,6 +54,8 @@ export interface RuntimeOptions {
   readonly write?: (line: string) => void;
   /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
   readonly powertools?: PowertoolsThreshold | undefined;
+  /** What is measured with; default: nothing is. */
+  readonly measuring?: Measuring | undefined;
   /** Signs and verifies tokens, and makes the key ring, where neither `auth` nor `KEELSON_AUTH_SECRET` is set. */
   readonly developmentSecret?: string;
   /** Takes the place of the server's own `auth`, for tests. */
@@ -87,6 +92,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       runtime.log.error("config.key_ring_failed", data);
     },
   });
+  const { metrics, missing } = options.measuring ?? {};
   let beginning: Promise<Adapters> | undefined;
   let opening: Promise<Adapters> | undefined;
   let routes: Runtime["routes"] | undefined;
@@ -99,6 +105,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     powertoolsThreshold: options.powertools,
     ...(options.write === undefined ? {} : { write: options.write }),
   });
+  if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
   const channels = new Map([
     ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }),
     ...state.registry.channels,
@@ -120,6 +127,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       reader: { read: async (...parameters) => (await runtime.lightAdapters()).configRows.read(...parameters) },
       keyGroups: groupKeys(state.registry.configKeys.values()),
       clock,
+      metrics,
     }),
     secrets,
     cipher: createRowCipher(secrets, () => runtime.tableName(configTable.name), { bindVersion: keyRing?.bindVersion }),
@@ -129,7 +137,11 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
-    observer: createRunLines({ requests: state.options.log?.requests, clock, variables }),
+    observer: observers(
+      createRunLines({ requests: state.options.log?.requests, clock, variables }),
+      options.measuring?.observer?.(clock),
+    ),
+    metrics,
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,
@@ -181,6 +193,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     runs: async () => runtime.openedRuns ?? openRuns(),
     close: async () => {
       if (state.bound === bound) state.bound = undefined;
+      metrics?.close?.();
       if (beginning === undefined) return;
       const adapters = await beginning;
       runtime.openedRuns = undefined;
@@ -225,6 +238,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       log,
       hasJobs: state.registry.jobs.size > 0,
       clock,
+      metrics,
       waitMs,
       draining,
       ...(options.schedule && { schedule: options.schedule }),
@@ -247,6 +261,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   const allHandlers = () => [
     ...state.registry.handlers.values(),
     ...healthHandlers(runtime),
+    ...metricsPage(runtime),
     clientLogHandler(runtime),
     ...configHandlers(runtime.server.registry),
     ...openApiHandlers(runtime.server, environment),

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { openChecked } from "../container/adapters.ts";
 import { createHttpServer } from "../container/http-server.ts";
+import { openContainerMetrics } from "../container/metrics.ts";
 import { processSchedule } from "../once/claims.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Adapters } from "../run/adapters.ts";
@@ -47,6 +48,7 @@ export async function startTestProcess(server: Server, options: TestProcessOptio
   const life = new AbortController();
   const runtime = createRuntime(server, {
     ...rest,
+    measuring: await openContainerMetrics(serverInternals(server)),
     schedule: { ...processSchedule, repeat: timers.repeat },
     variables,
     write: (line) => {

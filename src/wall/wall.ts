@@ -1,5 +1,6 @@
 import { AccessDeniedError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
 import { createCommandCheck, type Refusal, tableOf, type WalledTable } from "./check-command.ts";
 import { acrossTag, type Isolation, type OpenSession, sessionOpener } from "./isolation.ts";
 import type { SessionTag } from "./session-credentials.ts";
@@ -44,7 +45,11 @@ export interface DeclaredTenantTable {
 }
 
 /** Creates the {@link Wall} of a server; with `isolation` there is one in the account, too. */
-export function createWall(declared: readonly DeclaredTenantTable[], isolation?: Isolation): Wall {
+export function createWall(declared: readonly DeclaredTenantTable[], isolation?: Isolation, metrics?: Metrics): Wall {
+  const refuse = (caller: WallCaller, operation: string, refusal: Refusal): AccessDeniedError => {
+    metrics?.record("keelson.wall.hits", 1);
+    return refused(caller, operation, refusal);
+  };
   const tables = byPhysicalName(declared);
   const check = createCommandCheck(tables);
   const opener = (tag: SessionTag): OpenSession | undefined =>
@@ -96,7 +101,7 @@ function prefixOf({ tenantId }: WallCaller): string | undefined {
   return tenantId ? tenantPrefix(tenantId) : undefined;
 }
 
-function refuse({ log }: WallCaller, operation: string, { table, reason }: Refusal): AccessDeniedError {
+function refused({ log }: WallCaller, operation: string, { table, reason }: Refusal): AccessDeniedError {
   log.error("tenant.wall", { operation, ...(table === undefined ? {} : { table }), reason });
   const cause = new Error(`${operation}${table === undefined ? "" : ` on the table ${table}`}: ${reason}`);
   return new AccessDeniedError("tenant.wall", { cause });

@@ -6,6 +6,7 @@ import type { WriteAnswer } from "../../src/once/answer.ts";
 import { type ClaimRecord, claimKey, completedClaim, keyText, takenClaim } from "../../src/once/claim.ts";
 import { createOnce } from "../../src/once/once.ts";
 import type { OnceClaim, RunOutcome, RunParts } from "../../src/once/once-run.ts";
+import { recordedMetrics } from "../support/recorded-metrics.ts";
 import { type Fate, type Process, storeOf, timersOf, World } from "./world.ts";
 
 const key = claimKey(["test"], "r1");
@@ -41,6 +42,7 @@ function start({
     deadlineMs: undefined,
     assertFits: () => {},
   };
+  const measured = recordedMetrics();
   const process = (name: string) => {
     const own: Process = { isAlive: true, name };
     const draining = new AbortController();
@@ -58,6 +60,7 @@ function start({
       waitMs,
       draining: draining.signal,
       newOwner: () => `${name}-${++owners}`,
+      metrics: measured.metrics,
     });
     return { once, timers, draining };
   };
@@ -65,7 +68,7 @@ function start({
     at.once
       .run({ claim: { ...write, ...more }, logPrefix: "once", log, signal, work, answerOf: (given) => given })
       .then(answered);
-  return { world, calls, lines, process, run, messages: () => lines.map(([msg]) => msg) };
+  return { world, calls, lines, process, run, counted: measured.sums, messages: () => lines.map(([msg]) => msg) };
 }
 
 /** The work of a write. */
@@ -100,7 +103,7 @@ const settled = (promise: Promise<unknown>) =>
   );
 
 test("a repeat gets the answer of before: from memory without a call, from another process with one", async () => {
-  const { process, run, calls } = start();
+  const { process, run, calls, counted } = start();
   const [a, b] = [process("a"), process("b")];
   const first = answer("one", { headers: { location: "/1", "x-more": "m", "x-anew": "n" } });
   expect(await run(a, async () => first)).toEqual({ answer: first, isReplay: false });
@@ -112,6 +115,7 @@ test("a repeat gets the answer of before: from memory without a call, from anoth
   expect(calls).toEqual(["take", "complete", "take"]);
   expect(await run(b, async () => answer("two"))).toMatchObject({ isReplay: true });
   expect(calls.length).toBe(3);
+  expect(counted()).toEqual({ "keelson.claims write taken": 1, "keelson.claims write replayed": 3 });
 });
 
 test("the same key with other work is refused: from memory, beside a duplicate, from the store, while it runs elsewhere", async () => {

@@ -34,7 +34,7 @@ describe("the type of a declared value", () => {
         expectTypeOf(ctx).toEqualTypeOf<ComputedContext>();
         expectTypeOf<PipelineContext>().toExtend<typeof ctx>();
         type Effects = "commit" | "publish" | "enqueue" | "unschedule" | "step" | "delivery";
-        type Reading = Omit<PipelineContext, "acrossTenants" | "events" | Effects>;
+        type Reading = Omit<PipelineContext, "acrossTenants" | "events" | "metrics" | Effects>;
         expectTypeOf(ctx).toExtend<Reading>();
         return ctx.user.roles.length;
       },

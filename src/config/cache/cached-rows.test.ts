@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { recordedMetrics } from "../../../test/support/recorded-metrics.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "../declare/declaration.ts";
 import type { KeyRows } from "../read/key-rows.ts";
 import { type ConfigRow, type RowAddress, type RowOwner, systemPartition, tenantPartition, userPartition } from "../read/rows.ts";
@@ -278,6 +279,32 @@ describe("rows that are known", () => {
     expect(calls).toHaveLength(3);
     expect(cached.size()).toEqual({ tenants: 1, users: 1 });
   });
+});
+
+test("reads are counted: from the cache with the age of the rows, from the store, and stale where that fails", async () => {
+  const { metrics, values } = recordedMetrics();
+  const { read, state } = start({ metrics });
+  await read(limit);
+  await read(closed);
+  state.now += 1_000;
+  await read(limit);
+  await read(limit);
+  await read(theme, { tenantId: "acme", userId: "bob" });
+  state.failure = new Error("throttled");
+  state.now += 30_000;
+  await read(limit);
+
+  expect(values).toEqual([
+    ["keelson.config.reads miss", 1],
+    ["keelson.config.reads hit", 1],
+    ["keelson.config.age", 0],
+    ["keelson.config.reads hit", 1],
+    ["keelson.config.age", 1],
+    ["keelson.config.reads hit", 1],
+    ["keelson.config.age", 1],
+    ["keelson.config.reads miss", 1],
+    ["keelson.config.reads stale", 1],
+  ]);
 });
 
 describe("a store that fails", () => {

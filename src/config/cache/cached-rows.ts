@@ -1,3 +1,4 @@
+import type { Metrics } from "../../metrics/metrics.ts";
 import { type Clock, systemClock } from "../../process/clock.ts";
 import type { ConfigScope } from "../declare/key.ts";
 import { type KeyRows, type RowView, uncachedRows } from "../read/key-rows.ts";
@@ -16,6 +17,8 @@ export interface CachedRowsOptions extends Ages {
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock?: Clock;
   readonly schedule?: FlightSchedule;
+  /** Counts reads. Default: nobody does. */
+  readonly metrics?: Metrics | undefined;
 }
 
 /** An old value was served, because the store fails. */
@@ -51,7 +54,7 @@ interface CachedKeyRows extends KeyRows {
 
 /** Puts a cache before a store of rows. */
 export function createCachedRows(options: CachedRowsOptions): CachedRows {
-  const { reader, keyGroups, maxTenants, clock = systemClock, schedule = processSchedule } = options;
+  const { reader, keyGroups, maxTenants, clock = systemClock, schedule = processSchedule, metrics } = options;
   const cache = createPartitionCache<CachedKeyRows>(maxTenants);
   const flights = createFlights(reader, options, clock, schedule);
   const findPage = (partition: string, key: string): Page | undefined => {
@@ -62,7 +65,7 @@ export function createCachedRows(options: CachedRowsOptions): CachedRows {
     const page = findPage(partition, key);
     if (page !== undefined) note(page, key, row, clock.now(), isUnchecked);
   };
-  const parts: ViewParts = { cache, flights, keyGroups, clock, reader };
+  const parts: ViewParts = { cache, flights, keyGroups, clock, reader, metrics };
   return {
     view: (owner, onStale) => new View(parts, owner, onStale),
     noteWrite: take(false),
@@ -85,6 +88,7 @@ interface ViewParts {
   readonly keyGroups: ReadonlyMap<string, GroupedKey>;
   readonly clock: Clock;
   readonly reader: ConfigRowReader;
+  readonly metrics: Metrics | undefined;
 }
 
 /** A class, since each request has one: closures would cost it four times as much (`wrapped-no-log` in `bench/results.json`). */
@@ -110,7 +114,9 @@ class View implements RowView {
     if (this.#parts[0] === undefined || this.#parts[0].isEvicted) this.#parts = cache.use(this.#levels);
     const nowMs = clock.now();
     const known = this.#parts[this.#narrowest(scope)]?.values.get(key);
-    return known?.isHeld(nowMs) ? known : this.#rowsOfPages(key, declared, known?.pages, nowMs);
+    if (!known?.isHeld(nowMs)) return this.#rowsOfPages(key, declared, known?.pages, nowMs);
+    if (this.#given.metrics !== undefined) countHit(this.#given.metrics, known.pages, nowMs);
+    return known;
   }
 
   /** Apart: functions that are made keep what they use off the stack, and most reads end before there are any. */
@@ -119,6 +125,7 @@ class View implements RowView {
     const pages = known ?? this.#pagesOf(group, scope);
     if (!pages.every((page) => isFresh(page, nowMs))) this.#refresh(group, nowMs);
     if (!pages.every((page) => isUsable(page, nowMs))) return this.#wait(key, declared, pages, nowMs);
+    if (this.#given.metrics !== undefined) countHit(this.#given.metrics, pages, nowMs);
     return this.#compose(key, scope, pages);
   }
 
@@ -154,7 +161,7 @@ class View implements RowView {
   }
 
   async #wait(key: string, declared: GroupedKey, pages: readonly Page[], nowMs: number): Promise<KeyRows> {
-    const { clock, flights } = this.#given;
+    const { clock, flights, metrics } = this.#given;
     const awaited = pages.filter((page) => !isUsable(page, nowMs));
     const fetching = awaited.map((page) => flights.fetch(page, nowMs));
     await Promise.all(fetching.map((flight) => flight?.done));
@@ -171,6 +178,7 @@ class View implements RowView {
     }
     const [oldest] = failed;
     if (oldest !== undefined) this.#report(key, oldest, clock.now());
+    metrics?.record("keelson.config.reads", 1, { "keelson.outcome": oldest === undefined ? "miss" : "stale" });
     return this.#compose(key, declared.scope, pages);
   }
 
@@ -180,6 +188,12 @@ class View implements RowView {
     // Safe: a page without rows has failed the read before.
     this.#onStale({ key, ageMs: nowMs - Number(page.askedMs), reason: String(page.failure?.error) });
   }
+}
+
+function countHit(metrics: Metrics, pages: readonly Page[], nowMs: number): void {
+  metrics.record("keelson.config.reads", 1, { "keelson.outcome": "hit" });
+  const askedMs = Math.min(...pages.map(({ askedMs = nowMs }) => askedMs));
+  metrics.record("keelson.config.age", Math.max(0, nowMs - askedMs) / 1_000);
 }
 
 /** The page of a feature in one partition: keys of a narrower scope have rows there too. */

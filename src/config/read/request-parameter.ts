@@ -1,5 +1,6 @@
 import type { ConfigKeyDefinition, ConfigKeyHandle, ConfigReader } from "../declare/key.ts";
 import { clamp } from "../declare/value-check.ts";
+import { type NotesParameters, parameterUsed } from "./config-reads.ts";
 
 /** A clamped parameter, as a log line takes it (specification 6, rule 7). */
 export type ClampData = {
@@ -44,8 +45,12 @@ export async function resolveConfigOrParam<Value>(
   if (!isAbsent(definition, paramValue)) {
     assertAllowed(id, definition);
     const parameter = fromParameter(id, definition, paramValue, options);
-    // Safe: `fromParameter` gives only what the key's type allows, which is what Value stands for.
-    if (parameter !== undefined) return parameter as Value;
+    if (parameter !== undefined) {
+      // Safe: the member is optional, and its symbol known to keelson alone.
+      (ctx as NotesParameters)[parameterUsed]?.(id);
+      // Safe: `fromParameter` gives only what the key's type allows, which is what Value stands for.
+      return parameter as Value;
+    }
   }
   const configured = await ctx.config(handle);
   if (definition.bounds === undefined || typeof configured !== "number") return configured;

@@ -6,6 +6,7 @@ import { frameworkDefault } from "../declare/framework-defaults.ts";
 import type { ComputedContext, ConfigKeyDefinition } from "../declare/key.ts";
 import { cascade, cascadeFromComputed, type LockedValueError, type Misfit, type Resolved } from "./cascade.ts";
 import type { ComputedNode, ComputedValues } from "./computed-values.ts";
+import type { ConfigReads } from "./config-reads.ts";
 import { createFirstSeen } from "./first-seen.ts";
 import type { Decision, HeldDecisions, KeyRows, RowView } from "./key-rows.ts";
 import type { RowCipher } from "./row-cipher.ts";
@@ -21,6 +22,8 @@ export interface ConfigSession extends RowOwner {
   readonly held: HeldDecisions;
   /** Opens the rows of encrypted keys. */
   readonly cipher: RowCipher;
+  /** Notes what is read, where somebody asks for it. */
+  readonly reads?: ConfigReads | undefined;
   /** The `ctx` for a computed function: what is read through it, is read on behalf of `node`. */
   contextFor(node: ComputedNode): ComputedContext;
 }
@@ -122,7 +125,9 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
   ): Promise<Resolved> => {
     const value = await session.computed.read(id, from, (node) => definition.computed?.(session.contextFor(node)));
     const given = { frameworkDefault: frameworkDefault(id, definition) };
-    return cascadeFromComputed(definition, value, given, (misfit) => report(session, id, misfit, levels[0]?.partition));
+    const resolved = cascadeFromComputed(definition, value, given, (misfit) => report(session, id, misfit, levels[0]?.partition));
+    session.reads?.note(session, id, resolved.source, undefined);
+    return resolved;
   };
 
   const resolveWith = (
@@ -139,7 +144,9 @@ export function createConfigResolver({ appOverrides = {} }: { readonly appOverri
     }
     if (decision.outcome === "ask-computed") return compute(session, id, definition, from, rows);
     session.held.set(id, decision);
-    return decision.outcome;
+    const { outcome } = decision;
+    session.reads?.note(session, id, outcome.source, rows.levels.find(({ source }) => source === outcome.source)?.row?.version);
+    return outcome;
   };
 
   /** The same; where it is the turn of a secret whose key nobody has met yet, once the key ring has been read again. */

@@ -1,0 +1,71 @@
+import type { MetricSink, SeriesLabels } from "../metrics/bounded-metrics.ts";
+import type { MetricDeclaration } from "../metrics/metric-list.ts";
+
+/** The parts of OpenTelemetry's meter that are used; its package is not: what an SDK has registered is found without it. */
+export interface Meter {
+  createCounter(name: string, options: InstrumentOptions): { add(value: number, labels: SeriesLabels): void };
+  createHistogram(name: string, options: InstrumentOptions): { record(value: number, labels: SeriesLabels): void };
+  createObservableGauge(
+    name: string,
+    options: InstrumentOptions,
+  ): { addCallback(observe: (result: { observe(value: number, labels: SeriesLabels): void }) => void): void };
+}
+
+interface InstrumentOptions {
+  readonly description: string;
+  readonly unit: string;
+  readonly advice?: { readonly explicitBucketBoundaries: number[] };
+}
+
+/** Where OpenTelemetry's API keeps what SDKs register. */
+const registered = Symbol.for("opentelemetry.js.api.1");
+
+/** The meter of the SDK that has registered itself in this process; `undefined` where none has. */
+export function registeredMeter(): Meter | undefined {
+  // Safe: what lies there is what the API of this major version puts there.
+  const { [registered]: api } = globalThis as {
+    readonly [registered]?: { readonly metrics?: { getMeter(name: string): Meter } };
+  };
+  return api?.metrics?.getMeter("keelson");
+}
+
+/** Hands values to a meter. Instruments are made with the first value. */
+export function otelSink(meter: Meter): MetricSink {
+  const takers = new Map<MetricDeclaration, (value: number, labels: SeriesLabels) => void>();
+  return {
+    record: (metric, value, labels) => {
+      let take = takers.get(metric);
+      if (take === undefined) {
+        take = takerOf(meter, metric);
+        takers.set(metric, take);
+      }
+      take(value, labels);
+    },
+  };
+}
+
+function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclaration) {
+  const options: InstrumentOptions = {
+    description: text,
+    unit,
+    ...(buckets === undefined ? {} : { advice: { explicitBucketBoundaries: [...buckets] } }),
+  };
+  switch (kind) {
+    case "counter": {
+      const counter = meter.createCounter(name, options);
+      return (value: number, labels: SeriesLabels) => counter.add(value, labels);
+    }
+    case "histogram": {
+      const histogram = meter.createHistogram(name, options);
+      return (value: number, labels: SeriesLabels) => histogram.record(value, labels);
+    }
+    case "gauge": {
+      // Observed, since older SDKs have no other gauge.
+      const last = new Map<SeriesLabels, number>();
+      meter.createObservableGauge(name, options).addCallback((result) => {
+        for (const [labels, value] of last) result.observe(value, labels);
+      });
+      return (value: number, labels: SeriesLabels) => void last.set(labels, value);
+    }
+  }
+}

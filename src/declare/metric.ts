@@ -1,0 +1,53 @@
+import { isEventType } from "../events/event-type.ts";
+import type { MetricDeclaration } from "../metrics/metric-list.ts";
+import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
+
+/** Options of a metric. */
+export interface MetricOptions {
+  /** `counter` adds up what it is given, `histogram` counts the values themselves. Default `counter`. */
+  readonly kind?: "counter" | "histogram";
+  /** As UCUM has it: `s`, `ms`, `By`, `%`, or what is counted, such as `{order}`. Default `1`. */
+  readonly unit?: string;
+  /** Up to four labels, with up to 50 values that each may have: any other becomes `other`. Default none. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
+  /** The upper bounds of a histogram's buckets. Default from 5 ms to 10 s. */
+  readonly buckets?: readonly number[];
+  /** What it says, in one sentence. */
+  readonly text?: string;
+}
+
+/** A metric that a feature declares. */
+export interface OwnMetricDeclaration extends MetricDeclaration {
+  readonly feature: string;
+}
+
+/** Registers a metric. One problem for all that can be wrong with it, since every start of a function reads this. */
+export function metric(feature: string, name: string, options: RawOptions, report: Report): OwnMetricDeclaration {
+  const key = `metric ${feature}.${name}`;
+  unknownOptions(key, options, ["kind", "unit", "labels", "buckets", "text"], report);
+  const { kind = "counter", unit = "1", labels = {}, buckets, text = "" } = options ?? {};
+  const entries = Object.entries(Object(labels));
+  const isSound =
+    isEventType(name) &&
+    // Those are OpenTelemetry's own.
+    !/^(http|db|messaging|nodejs)$/.test(feature) &&
+    /^(counter|histogram)$/.test(String(kind)) &&
+    isTexts([unit, text]) &&
+    entries.length <= 4 &&
+    entries.every(([, values]) => isTexts(values)) &&
+    (buckets === undefined || (Array.isArray(buckets) && buckets.every((bound, at) => bound > (buckets[at - 1] ?? -1))));
+  if (!isSound) {
+    const fix =
+      'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels of up to 50 texts, and ascending buckets';
+    report({ key, rule: "metric", message: "it cannot be taken", fix });
+  }
+  // Safe: what does not have its type was reported, and such a server is never built.
+  const given = { kind, unit, labels, text, ...(buckets === undefined ? {} : { buckets }) } as Omit<MetricDeclaration, "name">;
+  return Object.freeze({ ...given, feature, name: `${feature}.${name}`, dimensions: entries.map(([label]) => label) });
+}
+
+function isTexts(values: unknown): boolean {
+  return (
+    Array.isArray(values) && values.length <= 50 && values.every((value) => typeof value === "string" && value.length <= 300)
+  );
+}

@@ -1,0 +1,83 @@
+import * as powertools from "@aws-lambda-powertools/metrics";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { MetricDeclaration } from "../metrics/metric-list.ts";
+import { createRuntime } from "../server/create-runtime.ts";
+import { buildServer, serverInternals } from "../server/server.ts";
+import { emfSink, openLambdaMetrics } from "./emf-metrics.ts";
+
+const metric = (more: Partial<MetricDeclaration> = {}): MetricDeclaration => ({
+  name: "a.b",
+  kind: "counter",
+  unit: "1",
+  labels: {},
+  text: "",
+  ...more,
+});
+
+let lines: Record<string, unknown>[] = [];
+beforeEach(() => {
+  lines = [];
+  vi.spyOn(process.stdout, "write").mockImplementation((text) => lines.push(JSON.parse(String(text))) > 0);
+});
+afterEach(() => vi.restoreAllMocks());
+
+const sinkOf = () => emfSink(powertools, { namespace: "shop-dev", serviceName: "shop" });
+
+test("units are CloudWatch's, and what it has no unit for is counted", () => {
+  const sink = sinkOf();
+  for (const unit of ["s", "ms", "By", "%", "{order}", "toString"]) sink.record(metric({ name: `a.${unit}`, unit }), 1, {});
+  sink.flush();
+
+  const units = lines.flatMap((line) =>
+    Object(line["_aws"]).CloudWatchMetrics[0].Metrics.map(({ Unit }: { Unit: string }) => Unit),
+  );
+  expect(units).toEqual(["Seconds", "Milliseconds", "Bytes", "Percent", "Count", "Count"]);
+});
+
+test("values of one set of labels are one line, and nothing is written twice", () => {
+  const sink = sinkOf();
+  for (const value of [1, 2, 3]) sink.record(metric({ dimensions: ["plan"] }), value, { plan: "pro", color: "red" });
+  sink.flush();
+  sink.flush();
+
+  expect(lines).toMatchObject([{ service: "shop", plan: "pro", color: "red", "a.b": [1, 2, 3] }]);
+});
+
+test("what labels are kept for is bounded from one invocation to the next", () => {
+  const sink = sinkOf();
+  for (let index = 0; index < 300; index += 1) sink.record(metric(), 1, { n: `n${index}` });
+  sink.flush();
+  sink.record(metric(), 1, { n: "n1" });
+  sink.flush();
+
+  expect(lines).toHaveLength(301);
+});
+
+test("without Powertools' package the function runs, and says what to install", async () => {
+  const server = buildServer({ features: [], metrics: {} });
+  const measuring = await openLambdaMetrics(serverInternals(server), {}, async () => undefined);
+  const logs: Record<string, unknown>[] = [];
+  const runtime = createRuntime(server, {
+    variables: {},
+    measuring,
+    write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
+    openAdapters: () => Promise.reject(new Error("unused")),
+  });
+
+  expect(runtime.metrics).toBeUndefined();
+  expect(logs).toMatchObject([{ level: "warn", msg: "metrics.unavailable", fix: "npm install @aws-lambda-powertools/metrics" }]);
+});
+
+test("the namespace is that of the stack, or else the prefix of tables; the service is an option", async () => {
+  const written = async (variables: Record<string, string>, service?: string) => {
+    const metrics = service === undefined ? {} : { service };
+    const { metrics: opened } = await openLambdaMetrics(serverInternals(buildServer({ features: [], metrics })), variables);
+    opened?.record("keelson.wall.hits", 1);
+    opened?.flush?.();
+    const line = lines.at(-1);
+    return [Object(line?.["_aws"]).CloudWatchMetrics[0].Namespace, line?.["service"]];
+  };
+
+  expect(await written({ POWERTOOLS_METRICS_NAMESPACE: "shop-dev" })).toEqual(["shop-dev", "keelson"]);
+  expect(await written({}, "shop")).toEqual(["keelson", "shop"]);
+});

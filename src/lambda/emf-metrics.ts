@@ -1,0 +1,87 @@
+import type { Metrics as Powertools } from "@aws-lambda-powertools/metrics";
+import type { DeclaredServer } from "../declare/declared-server.ts";
+import { createMetrics, type MetricSink, type SeriesLabels } from "../metrics/bounded-metrics.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import type { Variables } from "../process/environment.ts";
+import type { Measuring } from "../run/measuring.ts";
+import { createRunMetrics } from "../run/run-metrics.ts";
+import { declaredLabels } from "../server/declared-labels.ts";
+
+/** The package that writes them. */
+const wanted = "@aws-lambda-powertools/metrics";
+
+/** Opens the metrics of a function: lines in CloudWatch's Embedded Metric Format, written when an invocation ends. */
+export async function openLambdaMetrics(server: DeclaredServer, variables: Variables, load = loadMetrics): Promise<Measuring> {
+  const powertools = await load();
+  if (powertools === undefined) return { metrics: undefined, observer: undefined, missing: wanted };
+  const { basePath, dynamodb, metrics: options } = server.options;
+  const prefix = dynamodb?.prefix ?? "keelson";
+  const sink = emfSink(powertools, {
+    namespace: variables["POWERTOOLS_METRICS_NAMESPACE"] || prefix,
+    serviceName: options?.service ?? prefix,
+  });
+  const made = createMetrics({ own: server.registry.metrics.values(), declared: declaredLabels(server), sinks: [sink] });
+  const metrics: Metrics = { ...made, flush: sink.flush };
+  return { metrics, observer: (clock) => createRunMetrics({ metrics, clock, basePath }), missing: undefined };
+}
+
+/** Loads Powertools; `undefined` where it is not installed. */
+async function loadMetrics(): Promise<typeof import("@aws-lambda-powertools/metrics") | undefined> {
+  // In a `try`, bundlers leave out what is not installed.
+  try {
+    return await import("@aws-lambda-powertools/metrics");
+  } catch {
+    return undefined;
+  }
+}
+
+/** Collects values until they are written. */
+export interface EmfSink extends MetricSink {
+  flush(): void;
+}
+
+/** A line has dimensions and properties of its own, so that there is a Metrics for each set of labels. */
+interface Line {
+  readonly metrics: Powertools;
+  readonly properties: SeriesLabels;
+}
+
+/** How many sets of labels are kept from one invocation to the next. */
+const maxLines = 200;
+
+/** Writes values with Powertools: labels that cost nothing are properties of the line, the others dimensions. */
+export function emfSink(
+  { Metrics }: Pick<typeof import("@aws-lambda-powertools/metrics"), "Metrics">,
+  place: { readonly namespace: string; readonly serviceName: string },
+): EmfSink {
+  const lines = new Map<string, Line>();
+  return {
+    record: ({ name, unit, dimensions = [] }, value, labels) => {
+      const entries = Object.entries(labels);
+      const of = (isDimension: boolean) =>
+        Object.fromEntries(entries.filter(([label]) => dimensions.includes(label) === isDimension));
+      const [defaultDimensions, properties] = [of(true), of(false)];
+      const key = JSON.stringify([defaultDimensions, properties]);
+      let line = lines.get(key);
+      if (line === undefined) {
+        line = { metrics: new Metrics({ ...place, defaultDimensions }), properties };
+        lines.set(key, line);
+      }
+      line.metrics.addMetric(name, unitOf(unit), value);
+    },
+    flush: () => {
+      for (const { metrics, properties } of lines.values()) {
+        if (!metrics.hasStoredMetrics()) continue;
+        for (const [name, value] of Object.entries(properties)) metrics.addMetadata(name, value);
+        metrics.publishStoredMetrics();
+      }
+      if (lines.size > maxLines) lines.clear();
+    },
+  };
+}
+
+const units = { s: "Seconds", ms: "Milliseconds", By: "Bytes", "%": "Percent" } as const;
+
+function unitOf(unit: string) {
+  return Object.hasOwn(units, unit) ? units[unit as keyof typeof units] : "Count"; // safe: it is one of them
+}

@@ -1,0 +1,135 @@
+import { type LabelSource, type LabelValues, type MetricDeclaration, metricList, otherOf } from "./metric-list.ts";
+import type { MetricLabels, Metrics } from "./metrics.ts";
+
+/** Labels as they go out: all values are of those that the label may have. The same series has the same object. */
+export type SeriesLabels = Readonly<Record<string, string>>;
+
+/** Where values go. */
+export interface MetricSink {
+  record(metric: MetricDeclaration, value: number, labels: SeriesLabels): void;
+}
+
+/** What labels may be that a server declares. */
+export type DeclaredLabels = Readonly<Record<Exclude<LabelSource, "statuses">, Iterable<string>>>;
+
+/** What {@link createMetrics} works with. */
+export interface BoundedMetricsOptions {
+  /** Metrics of features, with whole names. */
+  readonly own: Iterable<MetricDeclaration>;
+  readonly declared: DeclaredLabels;
+  readonly sinks: readonly MetricSink[];
+}
+
+/** How many series a metric may have; more are one, whose labels are all `other`. */
+export const maxSeries = 2_000;
+
+/** Of how many metrics it is told that they were not taken. */
+const maxTold = 100;
+
+/**
+ * Holds what is measured to the declarations, before it goes anywhere: labels have the values that they may have, so that what
+ * comes from outside neither fills the memory nor tells whose it is.
+ */
+export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): Pick<Metrics, "record" | "add"> {
+  const allowed = allowedIn(declared);
+  const ours = new Map<string, Series>(metricList.map((metric) => [metric.name, new Series(metric, allowed)]));
+  const theirs = new Map<string, Series>([...own].map((metric) => [metric.name, new Series(metric, allowed)]));
+  const take = (series: Series, value: number, labels: MetricLabels) => {
+    const found = series.of(labels);
+    for (const sink of sinks) sink.record(series.metric, value, found);
+  };
+  const told = new Set<unknown>();
+  /** The reason, where it is the first of this metric. */
+  const refused = (name: string, reason: string): string | undefined => {
+    if (told.has(name) || told.size >= maxTold) return undefined;
+    told.add(name);
+    return reason;
+  };
+  return {
+    record: (name, value, labels = {}) => {
+      try {
+        // Safe: each name is of the list.
+        take(ours.get(name) as Series, value, labels);
+      } catch {
+        // Whoever reads metrics may fail; what is measured goes on.
+      }
+    },
+    add: (name, value, labels = {}) => {
+      const series = theirs.get(name);
+      if (series === undefined) return refused(name, "no feature of this server declares it; add r.metric");
+      if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
+        return refused(name, "its value is not a number from 0");
+      try {
+        take(series, value, labels);
+        return undefined;
+      } catch (error) {
+        return refused(name, String(error));
+      }
+    },
+  };
+}
+
+type Allowed = (values: LabelValues) => (value: string) => boolean;
+
+function allowedIn(declared: DeclaredLabels): Allowed {
+  const isStatus = (value: string) => /^[1-5]\d\d$/.test(value);
+  const isIn = (values: Iterable<string>) => {
+    const known = new Set(values);
+    return (value: string) => known.has(value);
+  };
+  return (values) => {
+    if (values === "statuses") return isStatus;
+    return isIn(typeof values === "string" ? declared[values] : values);
+  };
+}
+
+/** The series of a metric that were met. */
+class Series {
+  readonly metric: MetricDeclaration;
+  readonly #labels: readonly (readonly [name: string, isAllowed: (value: string) => boolean, other: string])[];
+  readonly #known = new Map<string, SeriesLabels>();
+  readonly #others: SeriesLabels;
+
+  constructor(metric: MetricDeclaration, allowed: Allowed) {
+    this.metric = metric;
+    this.#labels = Object.entries(metric.labels).map(([name, values]) => [name, allowed(values), otherOf(name)]);
+    this.#others = Object.freeze(Object.fromEntries(this.#labels.map(([name, , other]) => [name, other])));
+  }
+
+  of(labels: MetricLabels): SeriesLabels {
+    let given = "";
+    for (const [name] of this.#labels) given += part(valueOf(labels, name));
+    // Only what is allowed is kept, so that what is found is.
+    return this.#known.get(given) ?? this.#bounded(labels);
+  }
+
+  #bounded(labels: MetricLabels): SeriesLabels {
+    let key = "";
+    const values: (string | undefined)[] = [];
+    for (const [name, isAllowed, other] of this.#labels) {
+      const text = valueOf(labels, name);
+      const value = text === undefined || isAllowed(text) ? text : other;
+      values.push(value);
+      key += part(value);
+    }
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    if (this.#known.size >= maxSeries) return this.#others;
+    const made: Record<string, string> = {};
+    for (const [index, [name]] of this.#labels.entries()) {
+      const value = values[index];
+      if (value !== undefined) made[name] = value;
+    }
+    this.#known.set(key, Object.freeze(made));
+    return made;
+  }
+}
+
+function valueOf(labels: MetricLabels, name: string): string | undefined {
+  const given = Object.hasOwn(labels, name) ? labels[name] : undefined;
+  return given === undefined ? undefined : String(given);
+}
+
+function part(value: string | undefined): string {
+  return value === undefined ? "-\n" : `=${value}\n`;
+}

@@ -1,0 +1,236 @@
+/** What a metric is: a count, a distribution of values, or a value of the moment. */
+export type MetricKind = "counter" | "histogram" | "gauge";
+
+/** What a server declares, whose names a label may have. */
+export type LabelSource = "routes" | "handlers" | "channels" | "statuses";
+
+/** What a label may be: one of a list, or what the server declares. Any other value is {@link otherOf}. */
+export type LabelValues = readonly string[] | LabelSource;
+
+/** A metric: exporters, documents, dashboard and alarms are made of these. */
+export interface MetricDeclaration {
+  /** As OpenTelemetry has it. */
+  readonly name: string;
+  readonly kind: MetricKind;
+  /** UCUM: `s` is seconds, `{claim}` a number of claims. */
+  readonly unit: string;
+  readonly labels: Readonly<Record<string, LabelValues>>;
+  /** The labels that are dimensions in CloudWatch, where each combination costs; the others are in the log line. Default none. */
+  readonly dimensions?: readonly string[];
+  /** The upper bounds of a histogram's buckets. */
+  readonly buckets?: readonly number[];
+  /** Where it is measured alone. Default: on every host. */
+  readonly host?: "container";
+  /** One sentence. */
+  readonly text: string;
+}
+
+/** The value of a label that is none of those it may have: the conventions have names of their own for two. */
+export function otherOf(label: string): string {
+  return label === "http.request.method" || label === "error.type" ? "_OTHER" : "other";
+}
+
+/** Those of the convention for `http.server.request.duration`. */
+const seconds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] as const;
+const longSeconds = [0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400] as const;
+
+const methods = ["CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE"] as const;
+const operations = [
+  "BatchExecuteStatement",
+  "BatchGetItem",
+  "BatchWriteItem",
+  "DeleteItem",
+  "DescribeTable",
+  "ExecuteStatement",
+  "GetItem",
+  "PutItem",
+  "Query",
+  "Scan",
+  "TransactGetItems",
+  "TransactWriteItems",
+  "UpdateItem",
+] as const;
+const storeErrors = [
+  "AbortError",
+  "ConditionalCheckFailedException",
+  "InternalServerError",
+  "ProvisionedThroughputExceededException",
+  "RequestLimitExceeded",
+  "ResourceNotFoundException",
+  "ThrottlingException",
+  "TimeoutError",
+  "TransactionCanceledException",
+  "TransactionConflictException",
+  "ValidationException",
+] as const;
+
+/** Every metric of keelson's. No label is a tenant, a user, a key or an ID. */
+export const metricList = [
+  {
+    name: "http.server.request.duration",
+    kind: "histogram",
+    unit: "s",
+    labels: { "http.request.method": methods, "http.route": "routes", "http.response.status_code": "statuses" },
+    dimensions: ["http.route"],
+    buckets: seconds,
+    text: "How long a request took, to the last byte of its answer; polls of health routes and scrapes left out.",
+  },
+  {
+    name: "messaging.process.duration",
+    kind: "histogram",
+    unit: "s",
+    labels: {
+      "messaging.system": ["aws_sqs"],
+      "messaging.operation.name": ["process"],
+      "keelson.kind": ["event", "job", "delivery"],
+      "keelson.handler": "handlers",
+      "keelson.outcome": ["processed", "failed", "handed-back"],
+    },
+    dimensions: ["keelson.kind", "keelson.outcome"],
+    buckets: seconds,
+    text: "How long a consumer, a job or a delivery took for a message; `handed-back` is one that another process is running.",
+  },
+  {
+    name: "keelson.message.age",
+    kind: "histogram",
+    unit: "s",
+    labels: { "keelson.kind": ["event", "job", "delivery"] },
+    dimensions: ["keelson.kind"],
+    buckets: longSeconds,
+    text: "How long a message had lain in its queue when it began to be processed.",
+  },
+  {
+    name: "keelson.message.attempts",
+    kind: "histogram",
+    unit: "{attempt}",
+    labels: { "keelson.kind": ["event", "job", "delivery"] },
+    dimensions: ["keelson.kind"],
+    buckets: [1, 2, 3, 4, 5, 10],
+    text: "Which attempt it was, from 1.",
+  },
+  {
+    name: "keelson.schedule.duration",
+    kind: "histogram",
+    unit: "s",
+    labels: { "keelson.handler": "handlers", "keelson.outcome": ["processed", "failed"] },
+    dimensions: ["keelson.outcome"],
+    buckets: longSeconds,
+    text: "How long a schedule took that fired.",
+  },
+  {
+    name: "keelson.deliveries",
+    kind: "counter",
+    unit: "{delivery}",
+    labels: { "keelson.channel": "channels", "keelson.outcome": ["sent", "failed", "refused"] },
+    dimensions: ["keelson.channel", "keelson.outcome"],
+    text: "Attempts to send through a channel; `failed` is tried again, `refused` never.",
+  },
+  {
+    name: "keelson.dead_letters",
+    kind: "counter",
+    unit: "{letter}",
+    labels: { "keelson.kind": ["event", "job", "delivery", "schedule"] },
+    dimensions: ["keelson.kind"],
+    text: "What is given up: messages in a dead-letter queue, events and jobs that are set aside, schedules that failed too often.",
+  },
+  {
+    name: "keelson.claims",
+    kind: "counter",
+    unit: "{claim}",
+    labels: {
+      "keelson.kind": ["write", "message"],
+      "keelson.outcome": ["taken", "replayed", "waited", "conflicted", "fenced", "unknown"],
+    },
+    dimensions: ["keelson.outcome"],
+    text: "What became of claims; one that `waited` for a duplicate counts as what came of it too, and `unknown` may be done or not.",
+  },
+  {
+    name: "keelson.steps",
+    kind: "counter",
+    unit: "{step}",
+    labels: { "keelson.outcome": ["called", "given", "unknown"] },
+    dimensions: ["keelson.outcome"],
+    text: "Steps that were called, given from an earlier run, or refused because nobody knows how they ended.",
+  },
+  {
+    name: "keelson.outbox.length",
+    kind: "gauge",
+    unit: "{row}",
+    labels: {},
+    text: "How many events and jobs the last sweep found that should have gone before.",
+  },
+  {
+    name: "keelson.outbox.age",
+    kind: "gauge",
+    unit: "s",
+    labels: {},
+    text: "How old the oldest of them was; 0 where there was none.",
+  },
+  {
+    name: "keelson.config.reads",
+    kind: "counter",
+    unit: "{read}",
+    labels: { "keelson.outcome": ["hit", "miss", "stale"] },
+    dimensions: ["keelson.outcome"],
+    text: "Reads of configuration rows: from the cache, from the store, or older than allowed because the store fails.",
+  },
+  {
+    name: "keelson.config.age",
+    kind: "histogram",
+    unit: "s",
+    labels: {},
+    buckets: [0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
+    text: "How old rows were that came from the cache.",
+  },
+  {
+    name: "db.client.operation.duration",
+    kind: "histogram",
+    unit: "s",
+    labels: { "db.system.name": ["aws.dynamodb"], "db.operation.name": operations, "error.type": storeErrors },
+    dimensions: ["db.operation.name"],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10],
+    text: "How long a call of DynamoDB took, its retries included; `error.type` where it failed.",
+  },
+  {
+    name: "keelson.wall.hits",
+    kind: "counter",
+    unit: "{hit}",
+    labels: {},
+    text: "Commands that were refused because they would have reached rows of another tenant.",
+  },
+  {
+    name: "keelson.drains",
+    kind: "counter",
+    unit: "{drain}",
+    labels: { "keelson.outcome": ["clean", "lossy"] },
+    dimensions: ["keelson.outcome"],
+    text: "Shutdowns; a `lossy` one has cut something off, or followed an error.",
+  },
+  {
+    name: "nodejs.eventloop.delay.p50",
+    kind: "gauge",
+    unit: "s",
+    labels: {},
+    host: "container",
+    text: "The median delay of the event loop in the last ten seconds.",
+  },
+  {
+    name: "nodejs.eventloop.delay.p99",
+    kind: "gauge",
+    unit: "s",
+    labels: {},
+    host: "container",
+    text: "Its 99th percentile.",
+  },
+  {
+    name: "nodejs.eventloop.delay.max",
+    kind: "gauge",
+    unit: "s",
+    labels: {},
+    host: "container",
+    text: "Its longest.",
+  },
+] as const satisfies readonly MetricDeclaration[];
+
+/** The name of a metric of keelson's. */
+export type MetricName = (typeof metricList)[number]["name"];

@@ -1,0 +1,16 @@
+import type { MetricsAccessor } from "../declare/pipeline-context.ts";
+import type { Logger } from "../log/logger.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+
+const nobodyListens: MetricsAccessor = Object.freeze({ add: () => undefined });
+
+/** Makes the `ctx.metrics` of a run. */
+export function ownMetrics(metrics: Metrics | undefined, log: Logger): MetricsAccessor {
+  if (metrics === undefined) return nobodyListens;
+  return {
+    add: (name, value, labels) => {
+      const problem = metrics.add(name, value, labels);
+      if (problem !== undefined) log.warn("metrics.ignored", { metric: String(name).slice(0, 200), reason: problem });
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import { metricAlarms } from "../../src/metrics/metric-alarms.ts";
+import { type MetricDeclaration, metricList } from "../../src/metrics/metric-list.ts";
+import { textOf } from "./markdown.ts";
+
+const metrics: readonly MetricDeclaration[] = metricList;
+
+const labelText = ([label, values]: [string, MetricDeclaration["labels"][string]]) => {
+  const among = typeof values === "string" ? undefined : values.length <= 6 ? values.join(", ") : undefined;
+  return `\`${label}\`${among === undefined ? "" : `: ${among}`}`;
+};
+
+/** The rows of the table as the list has them. */
+const rows = metrics.map(({ name, kind, unit, labels, text }) => {
+  const shown = Object.entries(labels).map(labelText).join("; ");
+  return `| \`${name}\` | ${kind} | \`${unit}\` | ${shown} | ${text} |`;
+});
+
+test("the table of metrics is what the list says", () => {
+  const [, table = ""] = /\n\| Metric \| Kind [^\n]*\n\|[-|]*\n((?:\|[^\n]*\n)+)/.exec(textOf("docs/observe.md")) ?? [];
+
+  expect(table.trim().split("\n")).toEqual(rows);
+});
+
+test("the table of alarms has every alarm on a metric", () => {
+  const table = textOf("docs/deploy.md").split("## Alarms")[1]?.split("\n## ")[0] ?? "";
+
+  expect(metricAlarms.filter(({ name }) => !table.includes(`\`${name}\``))).toEqual([]);
+});
+
+test("every sentence is one", () => {
+  for (const { name, text } of metrics) expect(text, name).toMatch(/^[A-Z].*\.$/);
+});
