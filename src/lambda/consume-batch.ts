@@ -1,4 +1,3 @@
-import { BatchProcessor, EventType, processPartialResponse, SqsFifoPartialProcessorAsync } from "@aws-lambda-powertools/batch";
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
 import type { QueueMessage } from "../events/message-queue.ts";
 import { processMessage } from "../run/process-message.ts";
@@ -8,7 +7,7 @@ import { type TimedContext, timeLeft } from "./time-left.ts";
 
 export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts";
 
-/** Processes the messages of one invocation: those of an ordered queue in their order. */
+/** Processes the messages of one invocation: those of a group of an ordered queue in their order, all else at once. */
 export function consumeBatch(runtime: Runtime, event: SQSEvent, context: TimedContext): Promise<SQSBatchResponse> {
   const consumed = consume(runtime, event, context);
   return runtime.metrics === undefined ? consumed : measured(runtime, consumed);
@@ -26,12 +25,21 @@ async function consume(runtime: Runtime, event: SQSEvent, context: TimedContext)
     const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs: time.deadlineMs });
     if (kind === "later") throw new Error("it comes again");
   };
-  // The last failure is not the function's: what has to come again is in the answer.
-  const options = { throwOnFullBatchFailure: false };
-  const isOrdered = event.Records[0]?.eventSourceARN.endsWith(".fifo") === true;
-  return isOrdered
-    ? processPartialResponse(event, handle, new SqsFifoPartialProcessorAsync(), { ...options, skipGroupOnError: true })
-    : processPartialResponse(event, handle, new BatchProcessor(EventType.SQS), options);
+  const groups = [...Map.groupBy(event.Records, (record) => record.attributes.MessageGroupId ?? record).values()];
+  const left = await Promise.all(groups.map((group) => leftOf(group, handle)));
+  return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
+}
+
+/** Handles records one after the other until one fails, and gives those that have to come again: that one, and what stands behind it. */
+async function leftOf(group: readonly SQSRecord[], handle: (record: SQSRecord) => Promise<void>): Promise<readonly SQSRecord[]> {
+  for (const [index, record] of group.entries()) {
+    try {
+      await handle(record);
+    } catch {
+      return group.slice(index); // it has been logged
+    }
+  }
+  return [];
 }
 
 function messageOf({ messageId, body, receiptHandle, attributes }: SQSRecord): QueueMessage {

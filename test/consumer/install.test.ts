@@ -19,7 +19,7 @@ beforeAll(async () => {
   project = await createProject({ name: "install", files: {} });
   // All packages of Powertools have one version: each asks for the others of its own.
   const { version } = JSON.parse(
-    readFileSync(join(project.directory, "node_modules/@aws-lambda-powertools/batch/package.json"), "utf8"),
+    readFileSync(join(project.directory, "node_modules/@aws-lambda-powertools/logger/package.json"), "utf8"),
   );
   const powertools = ["commons", "idempotency", "logger"].map((name) => [`@aws-lambda-powertools/${name}`, version]);
   whole = await createProject({ name: "whole", dependencies: { ...Object.fromEntries(powertools), dynalite: "4" }, files: {} });
