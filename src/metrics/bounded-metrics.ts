@@ -98,7 +98,7 @@ class Series {
 
   of(labels: MetricLabels): SeriesLabels {
     let given = "";
-    for (const [name] of this.#labels) given += part(valueOf(labels, name));
+    for (const [name] of this.#labels) given += part(labelOf(labels, name));
     // Only what is allowed is kept, so that what is found is.
     return this.#known.get(given) ?? this.#bounded(labels);
   }
@@ -107,7 +107,7 @@ class Series {
     let key = "";
     const values: (string | undefined)[] = [];
     for (const [name, isAllowed, other] of this.#labels) {
-      const text = valueOf(labels, name);
+      const text = labelOf(labels, name);
       const value = text === undefined || isAllowed(text) ? text : other;
       values.push(value);
       key += part(value);
@@ -125,7 +125,7 @@ class Series {
   }
 }
 
-function valueOf(labels: MetricLabels, name: string): string | undefined {
+function labelOf(labels: MetricLabels, name: string): string | undefined {
   const given = Object.hasOwn(labels, name) ? labels[name] : undefined;
   return given === undefined ? undefined : String(given);
 }
