@@ -27,7 +27,7 @@ export type { CommitItem, Database } from "./context/database.ts";
 // A star, because only what a star exports can be augmented by `declare module "keelson"`.
 export * from "./context/names.ts";
 export type { RequestView } from "./context/request-view.ts";
-export type { Trace } from "./context/trace.ts";
+export type { IncomingTrace, Trace, TraceHeaders } from "./context/trace.ts";
 export type { Closer, ReadyCheck } from "./declare/declared-server.ts";
 export type { DeliveryOptions, WebhookOptions } from "./declare/delivery-options.ts";
 export { type ConfigHandles, defineFeature, type Feature, type FeatureBuilder } from "./declare/feature.ts";

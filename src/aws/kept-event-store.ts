@@ -14,7 +14,7 @@ export function dynamoKeptEvents(database: Database, tableName: string, clock: C
   return {
     ...createReader(database, tableName),
     through: (other) => createReader(other, tableName),
-    keep: async (event, forDays) => {
+    keep: async (event, forDays, trace) => {
       const nowMs = clock.now();
       await days.note(event, nowMs, forDays);
       const { type, eventId, tenantId } = event;
@@ -26,7 +26,7 @@ export function dynamoKeptEvents(database: Database, tableName: string, clock: C
         ...(expiration === undefined ? {} : { expiration }),
       };
       // Without a proof, which is for the way over the bus: it would not outlive the keys of the ring.
-      return { Put: { TableName: tableName, Item: { ...key, ...facts, event: envelopeText(event) } } };
+      return { Put: { TableName: tableName, Item: { ...key, ...facts, event: envelopeText(event, { trace }) } } };
     },
   };
 }

@@ -2,9 +2,10 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { type AmbientStore, ambientStore, currentContext, runWithStore } from "./ambient.ts";
+import { createRandomDigits, RunTrace } from "./trace.ts";
 
 const storeOf = (requestId: string): AmbientStore => ({
-  context: { requestId, tenantId: undefined, userId: undefined, signal: undefined, trace: undefined },
+  context: { requestId, tenantId: undefined, userId: undefined, signal: undefined, trace: new RunTrace(createRandomDigits()) },
   runtime: { tableName: (name) => name, projections: { open: async () => ({ version: async () => 1 }) } },
 });
 const requestId = () => currentContext()?.requestId;

@@ -10,8 +10,8 @@ export interface AmbientContext {
   readonly userId: string | undefined;
   /** Aborts when the caller disconnects or its time is over; `undefined` if the request has no signal. */
   readonly signal: AbortSignal | undefined;
-  /** The trace that the request names, if any. */
-  readonly trace: Trace | undefined;
+  /** Its trace. Looked at before the caller is known, it is one of its own unless `trace.incoming` says otherwise. */
+  readonly trace: Trace;
 }
 
 /** What the framework keeps for one request; only `context` is shown to applications. */

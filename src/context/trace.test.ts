@@ -1,78 +1,157 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseTrace } from "./trace.ts";
+import { createRandomDigits, incomingSpan, RunTrace, w3cSpan } from "./trace.ts";
 
+const newDigits = createRandomDigits();
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
 const spanId = "00f067aa0ba902b7";
+const traceparent = `00-${traceId}-${spanId}-01`;
 const xray = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1";
-const ofXray = { traceId: "5759e988bd862e3fe1be46a994272793", spanId: "53995c3f42cd8ad8", sampled: true };
+const ofXray = { traceId: "5759e988bd862e3fe1be46a994272793", spanId: "53995c3f42cd8ad8", sampled: true, state: undefined };
+const spanOf = (traceId: string, spanId: string | undefined, sampled: boolean, state?: string) => ({
+  traceId,
+  spanId,
+  sampled,
+  state,
+});
 
+// The cases of W3C's test suite for implementations (github.com/w3c/trace-context, folder test), and some more.
 describe("traceparent", () => {
   test.each([
     ["01", true],
     ["00", false],
     ["03", true],
     ["fe", false],
+    ["ff", true],
   ])("is read, flags %s", (flags, sampled) => {
-    expect(parseTrace({ traceparent: `00-${traceId}-${spanId}-${flags}` })).toEqual({ traceId, spanId, sampled });
+    expect(w3cSpan({ traceparent: `00-${traceId}-${spanId}-${flags}` })).toEqual(spanOf(traceId, spanId, sampled));
   });
 
   test("of a later version is read as far as it is known", () => {
-    expect(parseTrace({ traceparent: `01-${traceId}-${spanId}-01` })).toEqual({ traceId, spanId, sampled: true });
-    expect(parseTrace({ traceparent: `cc-${traceId}-${spanId}-01-what-comes` })).toEqual({ traceId, spanId, sampled: true });
+    for (const version of [`01-${traceId}-${spanId}-01`, `cc-${traceId}-${spanId}-01-what-the-future-will-be-like`]) {
+      expect(w3cSpan({ traceparent: version })).toEqual(spanOf(traceId, spanId, true));
+    }
+  });
+
+  test.each([" ", "\t", " \t"])("may have blanks around it", (blank) => {
+    expect(w3cSpan({ traceparent: `${blank}${traceparent}${blank}` })).toEqual(spanOf(traceId, spanId, true));
   });
 
   test.each([
     ["version ff", `ff-${traceId}-${spanId}-01`],
-    ["more than version 00 has", `00-${traceId}-${spanId}-01-more`],
-    ["something stuck to the flags", `01-${traceId}-${spanId}-01more`],
+    ["a version that is none", `.0-${traceId}-${spanId}-01`],
+    ["half of a version that is none", `0.-${traceId}-${spanId}-01`],
+    ["a long version", `000-${traceId}-${spanId}-01`],
+    ["a longer version", `0000-${traceId}-${spanId}-01`],
+    ["a short version", `0-${traceId}-${spanId}-01`],
+    ["more than version 00 has", `${traceparent}-what-the-future-will-be-like`],
+    ["a dash more than version 00 has", `${traceparent}-`],
+    ["a dot behind it", `${traceparent}.`],
+    ["something stuck to the flags of a later version", `cc-${traceId}-${spanId}-01.what-the-future-will-be-like`],
     ["a trace of zeros", `00-${"0".repeat(32)}-${spanId}-01`],
-    ["a span of zeros", `00-${traceId}-${"0".repeat(16)}-01`],
-    ["capital letters", `00-${traceId.toUpperCase()}-${spanId}-01`],
+    ["a trace that begins with a dot", `00-.${traceId.slice(1)}-${spanId}-01`],
+    ["a trace that ends with a dot", `00-${traceId.slice(1)}.-${spanId}-01`],
+    ["a long trace", `00-${traceId}0-${spanId}-01`],
     ["a short trace", `00-${traceId.slice(1)}-${spanId}-01`],
+    ["a span of zeros", `00-${traceId}-${"0".repeat(16)}-01`],
+    ["a span that begins with a dot", `00-${traceId}-.${spanId.slice(1)}-01`],
+    ["a long span", `00-${traceId}-${spanId}0-01`],
+    ["a short span", `00-${traceId}-${spanId.slice(1)}-01`],
+    ["flags that are no hexadecimal", `00-${traceId}-${spanId}-.0`],
+    ["long flags", `00-${traceId}-${spanId}-001`],
+    ["short flags", `00-${traceId}-${spanId}-1`],
     ["no flags", `00-${traceId}-${spanId}`],
-    ["flags that are no hexadecimal", `00-${traceId}-${spanId}-0x`],
-    ["a space before it", ` 00-${traceId}-${spanId}-01`],
-    ["a line break behind it", `00-${traceId}-${spanId}-01\n`],
-    ["two of them", `00-${traceId}-${spanId}-01, 00-${traceId}-${spanId}-01`],
+    ["capital letters", `00-${traceId.toUpperCase()}-${spanId}-01`],
+    ["a line break behind it", `${traceparent}\n`],
+    ["two of them", `${traceparent}, ${traceparent}`],
     ["512 characters and more", `01-${traceId}-${spanId}-01-${"a".repeat(512)}`],
     ["nothing", ""],
   ])("counts as absent with %s", (_, traceparent) => {
-    expect(parseTrace({ traceparent })).toBeUndefined();
+    expect(w3cSpan({ traceparent, tracestate: "foo=1" })).toBeUndefined();
+  });
+});
+
+describe("tracestate", () => {
+  const stateOf = (tracestate: unknown) => {
+    const span = w3cSpan({ traceparent, tracestate });
+    expect(span).toMatchObject({ traceId, spanId, sampled: true });
+    return span?.state;
+  };
+  const all = (from: number, until: number) =>
+    String.fromCharCode(...Array.from({ length: until - from + 1 }, (_, at) => from + at));
+  const value = `${all(0x20, 0x2b)}${all(0x2d, 0x3c)}${all(0x3e, 0x7e)}`;
+  const members = (count: number) => Array.from({ length: count }, (_, at) => `bar${at}=${at}`).join(",");
+
+  test.each([
+    ["one member", "foo=1"],
+    ["several, in their order", "foo=1,bar=2,rojo=1,congo=2,baz=3"],
+    ["all characters that are allowed", `${all(0x61, 0x7a)}0123456789_-*/@a-z0-9_-*/=${value}`],
+    ["32 members", members(32)],
+    ["a key of 256 characters", `${"z".repeat(256)}=1`],
+    ["a value of 256 characters", `foo=${"x".repeat(256)}`],
+    ["512 characters", `a=${"x".repeat(253)},b=${"x".repeat(254)}`],
+  ])("is sent on with %s", (_, tracestate) => {
+    expect(stateOf(tracestate)).toBe(tracestate);
+  });
+
+  test.each([
+    ["blanks between members", "foo=1 \t , \t bar=2, \t baz=3", "foo=1,bar=2,baz=3"],
+    ["blanks around all", "\t foo=1 \t", "foo=1"],
+    ["blanks that begin a value", "foo=  1", "foo=  1"],
+    ["empty members, as of an empty header", "foo=1, ,bar=2,", "foo=1,bar=2"],
+  ])("is sent on as it is meant with %s", (_, tracestate, sent) => {
+    expect(stateOf(tracestate)).toBe(sent);
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["blanks alone", " , \t"],
+    ["no value", "foo="],
+    ["no key", "=1"],
+    ["neither", "foobar"],
+    ["a key twice", "foo=1,foo=1"],
+    ["a key twice with two values", "foo=1,bar=2,foo=2"],
+    ["a blank behind a key", "foo =1"],
+    ["a key in capitals", "FOO=1"],
+    ["a dot in a key", "foo.bar=1"],
+    ["a key that begins with @", "@foo=1,bar=2"],
+    ["a second = in a value", "foo=bar=baz"],
+    ["a character beyond ASCII", "foo=ä"],
+    ["a line break", "foo=1\nbar"],
+    ["33 members", members(33)],
+    ["a key of 257 characters", `${"z".repeat(257)}=1`],
+    ["a value of 257 characters", `foo=${"x".repeat(257)}`],
+    ["513 characters", `a=${"x".repeat(254)},b=${"x".repeat(254)}`],
+    ["something other than a text", 7],
+  ])("counts as absent with %s, and the trace goes on", (_, tracestate) => {
+    expect(stateOf(tracestate)).toBeUndefined();
   });
 });
 
 describe("X-Amzn-Trace-Id", () => {
   test("is read where there is no valid traceparent", () => {
-    expect(parseTrace({ "x-amzn-trace-id": xray })).toEqual(ofXray);
-    expect(parseTrace({ traceparent: "nonsense", "x-amzn-trace-id": xray })).toEqual(ofXray);
-    expect(parseTrace({ traceparent: `00-${traceId}-${spanId}-01`, "x-amzn-trace-id": xray })).toEqual({
-      traceId,
-      spanId,
-      sampled: true,
-    });
+    expect(incomingSpan({ "x-amzn-trace-id": xray })).toEqual(ofXray);
+    expect(incomingSpan({ traceparent: "nonsense", "x-amzn-trace-id": xray })).toEqual(ofXray);
+    expect(incomingSpan({ traceparent, "x-amzn-trace-id": xray })).toEqual(spanOf(traceId, spanId, true));
   });
 
-  test("of the environment counts last", () => {
-    expect(parseTrace({}, { _X_AMZN_TRACE_ID: xray })).toEqual(ofXray);
+  test("of the invocation counts before that of the request, which does not know the function's segment", () => {
+    expect(incomingSpan({}, { _X_AMZN_TRACE_ID: xray })).toEqual(ofXray);
     const other = "Root=1-11111111-222222222222222222222222";
-    expect(parseTrace({ "x-amzn-trace-id": other }, { _X_AMZN_TRACE_ID: xray })?.traceId).toBe(
-      "11111111222222222222222222222222",
-    );
+    expect(incomingSpan({ "x-amzn-trace-id": other }, { _X_AMZN_TRACE_ID: xray })).toEqual(ofXray);
+    expect(incomingSpan({ traceparent }, { _X_AMZN_TRACE_ID: xray })?.traceId).toBe(traceId);
   });
 
   test("is read in any order and case, with fields that are not known", () => {
     const header = "Self=1-a; sampled=0 ;Lineage=a:b;PARENT=53995C3F42CD8AD8;root=1-5759E988-BD862E3FE1BE46A994272793;odd";
-    expect(parseTrace({ "x-amzn-trace-id": header })).toEqual({ ...ofXray, sampled: false });
+    expect(incomingSpan({ "x-amzn-trace-id": header })).toEqual({ ...ofXray, sampled: false });
   });
 
   test("needs no parent and no sampling", () => {
-    expect(parseTrace({ "x-amzn-trace-id": "Root=1-5759e988-bd862e3fe1be46a994272793" })).toEqual({
-      ...ofXray,
-      spanId: undefined,
-      sampled: false,
-    });
-    expect(parseTrace({ "x-amzn-trace-id": xray.replace("53995c3f42cd8ad8", "0".repeat(16)) })?.spanId).toBeUndefined();
+    const root = "Root=1-5759e988-bd862e3fe1be46a994272793";
+    for (const header of [root, `${root};Parent=${"0".repeat(16)};Sampled=?`]) {
+      expect(incomingSpan({ "x-amzn-trace-id": header })).toEqual({ ...ofXray, spanId: undefined, sampled: false });
+    }
   });
 
   test.each([
@@ -83,39 +162,85 @@ describe("X-Amzn-Trace-Id", () => {
     ["512 characters and more", `${xray};Lineage=${"a".repeat(512)}`],
     ["nothing", ""],
   ])("counts as absent with %s", (_, header) => {
-    expect(parseTrace({ "x-amzn-trace-id": header })).toBeUndefined();
+    expect(incomingSpan({ "x-amzn-trace-id": header })).toBeUndefined();
   });
 });
 
 test("A request without a trace has none", () => {
-  expect(parseTrace({})).toBeUndefined();
+  expect(incomingSpan({})).toBeUndefined();
 });
 
-test("Whatever is sent, a trace is well-formed or absent", () => {
+describe("A run's trace", () => {
+  const parent = spanOf(traceId, spanId, true, "foo=1");
+
+  test("is its parent's, with a span of its own and what other systems have noted", () => {
+    const trace = new RunTrace(newDigits, parent);
+    const { headers } = trace;
+    expect(trace).toMatchObject({ traceId, sampled: true });
+    expect(headers()).toEqual({ traceparent: expect.stringMatching(`^00-${traceId}-[\\da-f]{16}-01$`), tracestate: "foo=1" });
+    expect(headers().traceparent).not.toContain(spanId);
+    expect(headers()).toBe(headers());
+  });
+
+  test("begins with it where there is no parent, and is not recorded", () => {
+    const [one, other] = [new RunTrace(newDigits), new RunTrace(newDigits)];
+    expect(one.sampled).toBe(false);
+    expect(one.traceId).toMatch(/^[\da-f]{32}$/);
+    expect(new Set([one.traceId, other.traceId, traceId]).size).toBe(3);
+    expect(one.headers()).toEqual({ traceparent: expect.stringMatching(`^00-${one.traceId}-[\\da-f]{16}-00$`) });
+  });
+});
+
+test("Random digits are as many as asked for, and others each time", () => {
+  const digits = Array.from({ length: 1_000 }, (_, index) => newDigits(index % 3 === 0 ? 8 : 16));
+  for (const [index, each] of digits.entries()) expect(each).toMatch(index % 3 === 0 ? /^[\da-f]{16}$/ : /^[\da-f]{32}$/);
+  expect(new Set(digits.map((each) => each.slice(0, 16))).size).toBe(digits.length);
+});
+
+describe("Whatever is sent,", () => {
   const piece = fc.constantFrom(
-    "00",
-    "ff",
-    "-",
-    "Root=1-",
-    ";",
-    "=",
-    "Parent=",
-    traceId,
-    spanId,
-    "5759e988",
-    "bd862e3fe1be46a994272793",
-    "\n",
+    ...["00", "ff", "-", "Root=1-", ";", "=", "Parent=", ",", "foo=1", " ", "\n", "5759e988", "bd862e3fe1be46a994272793"],
+    ...[traceId, spanId, traceparent],
   );
   const header = fc.oneof(
+    fc.anything(),
     fc.string(),
     fc.array(piece).map((pieces) => pieces.join("")),
   );
-  fc.assert(
-    fc.property(header, header, (traceparent, amazon) => {
-      const trace = parseTrace({ traceparent, "x-amzn-trace-id": amazon });
-      if (trace === undefined) return;
-      expect(trace.traceId).toMatch(/^[\da-f]{32}$/);
-      expect(trace.spanId ?? spanId).toMatch(/^[\da-f]{16}$/);
-    }),
-  );
+
+  test("a span is well-formed or absent", () => {
+    fc.assert(
+      fc.property(header, header, header, (traceparent, tracestate, amazon) => {
+        const span = incomingSpan({ traceparent, tracestate, "x-amzn-trace-id": amazon });
+        if (span === undefined) return;
+        expect(span.traceId).toMatch(/^(?!0{32})[\da-f]{32}$/);
+        expect(span.spanId ?? spanId).toMatch(/^(?!0{16})[\da-f]{16}$/);
+        expect(span.state?.length ?? 1).toBeGreaterThan(0);
+        expect(span.state?.length ?? 0).toBeLessThanOrEqual(512);
+      }),
+    );
+  });
+
+  test("what is no object holds no span", () => {
+    fc.assert(fc.property(fc.anything(), (given) => void expect(() => w3cSpan(given)).not.toThrow()));
+  });
+
+  test("what a trace sends on is read as it was", () => {
+    const hexadecimal = (length: number) =>
+      fc
+        .array(fc.constantFrom(..."0123456789abcdef"), { minLength: length, maxLength: length })
+        .map((digits) => digits.join(""))
+        .filter((digits) => /[^0]/.test(digits));
+    const key = fc.stringMatching(/^[a-z\d][a-z\d_*@-]{0,10}$/);
+    const value = fc.stringMatching(/^[ -+\--<>-~]{0,10}[!-+\--<>-~]$/);
+    const state = fc
+      .uniqueArray(fc.tuple(key, value), { maxLength: 20, selector: ([key]) => key })
+      .map((members) => members.map((member) => member.join("=")).join(",") || undefined);
+    fc.assert(
+      fc.property(hexadecimal(32), hexadecimal(16), fc.boolean(), state, (traceId, spanId, sampled, state) => {
+        const read = w3cSpan(JSON.parse(JSON.stringify(new RunTrace(newDigits, { traceId, spanId, sampled, state }).headers())));
+        expect(read).toMatchObject({ traceId, sampled, state });
+      }),
+    );
+  });
 });

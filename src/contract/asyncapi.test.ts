@@ -90,6 +90,7 @@ describe("asyncApiDocument", () => {
     });
     const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
     const proof = { key: "k1", mac: "a".repeat(43) };
+    const trace = { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" };
     const sent = {
       kind: "shared",
       type: "mug.made",
@@ -97,9 +98,9 @@ describe("asyncApiDocument", () => {
       payload: eventPayload("mug.made", { id: "m1" }),
       ...cause,
     } as const;
-    const event = JSON.parse(envelopeText(sent, proof)) as object; // safe: it is an object
+    const event = JSON.parse(envelopeText(sent, { proof, trace })) as object; // safe: it is an object
     const job = JSON.parse(
-      jobText({ jobId: "j1", name: "mugs.mug.wash", payload: jobPayload("x", { id: "m1" }), ...cause }, proof),
+      jobText({ jobId: "j1", name: "mugs.mug.wash", payload: jobPayload("x", { id: "m1" }), ...cause }, { proof, trace }),
     ) as object; // safe: as above
     const isRefused = (name: string, value: object) =>
       !new Ajv2020({ strict: false }).validate({ ...components.messages[name]?.payload, components }, value);
@@ -108,6 +109,7 @@ describe("asyncApiDocument", () => {
     expect(isRefused("mug.made", { ...event, payload: { id: "m1" } })).toBe(true);
     expect(isRefused("mugs.mug.wash", { ...job, payload: { id: 1 } })).toBe(true);
     expect(isRefused("mugs.mug.wash", { ...job, tenantId: "" })).toBe(true);
+    expect(isRefused("mugs.mug.wash", { ...job, trace: {} })).toBe(true);
   });
 
   test("says the request's ID in each branch of a payload", async () => {

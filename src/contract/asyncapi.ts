@@ -98,11 +98,18 @@ const commonSchemas: Readonly<Record<string, JsonSchema>> = {
     properties: { key: { type: "string" }, mac: { type: "string", pattern: "^[A-Za-z0-9_-]{43}$" } },
     required: ["key", "mac"],
   },
+  "keelson.trace": {
+    type: "object",
+    description: "The trace that it belongs to, as the headers of W3C Trace Context have it.",
+    properties: { traceparent: { type: "string" }, tracestate: { type: "string" } },
+    required: ["traceparent"],
+  },
 };
 
 function message(name: string, feature: string, summary: string, members: Readonly<Record<string, JsonSchema>>): Message {
   const cause = { causedBy: id, origRequestId: id };
-  const optional = { tenantId: owner, userId: owner, proof: { $ref: "#/components/schemas/keelson.proof" } };
+  const [proof, trace] = ["proof", "trace"].map((name) => ({ $ref: `#/components/schemas/keelson.${name}` }));
+  const optional = { tenantId: owner, userId: owner, proof, trace };
   const content = {
     ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },
     correlationId: { description: "The request that began the chain.", location: "$message.payload#/origRequestId" },

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { quoted } from "../errors/quoted.ts";
+import { isEventType } from "../events/check-payload.ts";
 import { isChannelName } from "../events/delivery.ts";
-import { isEventType } from "../events/event-type.ts";
 import { isStandardSchema, type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { ChannelDeclaration, ConsumerDeclaration, EventDeclaration, JobDeclaration } from "./message-handlers.ts";
 

@@ -1,4 +1,4 @@
-import { isEventType } from "../events/event-type.ts";
+import { isEventType } from "../events/check-payload.ts";
 import type { MetricDeclaration } from "../metrics/metric-list.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 

@@ -1,5 +1,6 @@
 import { type CacheOptions, cacheChecks } from "../config/cache/cache-options.ts";
 import type { OverridesOf } from "../config/declare/override-types.ts";
+import type { IncomingTrace } from "../context/trace.ts";
 import type { BootProblem } from "../errors/boot.ts";
 import type { MessageProof } from "../events/proof.ts";
 import { type CorsOptions, corsProblems } from "../http/cors.ts";
@@ -100,6 +101,14 @@ export interface ServerOptions<Features extends readonly Feature[] = readonly Fe
         /** The version of the API. Default `0.0.0`. */
         readonly version?: string;
       };
+  readonly trace?: {
+    /**
+     * What becomes of the trace that a request names. `trust` joins it: the same trace ID, recorded if the caller says so. `link`
+     * begins one. `ignore` does not look at it. Default: `trust` where the access rule asks who calls and that is known,
+     * otherwise `link`.
+     */
+    readonly incoming?: IncomingTrace;
+  };
   readonly messages?: {
     /**
      * Whether events, jobs and deliveries prove that they come from this server. `require` refuses those that do not; only
@@ -160,6 +169,7 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
     output: unchecked,
     openapi: unchecked,
     metrics: unchecked,
+    trace: unchecked,
     shutdown: unchecked,
     basePath: (value) => (isBasePath(value) ? undefined : "a path such as /api, without a slash at its end"),
     environment: (value) => (environments.includes(value) ? undefined : "development, test or production"),
@@ -216,6 +226,9 @@ export function optionProblems(options: ServerOptions): BootProblem[] {
   const isName = (value: unknown) => (isText(value, /^.{1,200}$/) ? undefined : "a text of 1 to 200 characters");
   const access = (value: unknown) => (isAccessRule(value) ? undefined : "a rule of `access`");
   group("openapi", options?.openapi || undefined, { access, title: isName, version: isName });
+  group("trace", options?.trace, {
+    incoming: (value) => (incomingTraces.includes(value) ? undefined : "trust, link or ignore"),
+  });
   if (options?.auth !== undefined) {
     const wrong = authProblems(options.auth).map(({ key, rule, message, fix }) => serverProblem(key, rule, message, fix));
     problems.push(...wrong);
@@ -263,6 +276,7 @@ function shutdownProblems(given: ServerOptions["shutdown"]): BootProblem[] {
 
 const environments: readonly unknown[] = ["development", "test", "production"] satisfies readonly Environment[];
 const messageProofs: readonly unknown[] = ["off", "sign", "require"] satisfies readonly MessageProof[];
+const incomingTraces: readonly unknown[] = ["trust", "link", "ignore"] satisfies readonly IncomingTrace[];
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -2,6 +2,7 @@ import type { ConfigKeyHandle } from "../config/declare/key.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { Channels, Events, Jobs, Queries } from "../context/names.ts";
 import type { RequestView } from "../context/request-view.ts";
+import type { Trace } from "../context/trace.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
 import type { User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
@@ -89,6 +90,8 @@ export interface PipelineContext<Caller extends User = User> {
   readonly log: Logger;
   /** The correlation ID: adopted from `X-Request-ID`, or generated. */
   readonly requestId: string;
+  /** The trace that the run belongs to, with the headers for outgoing calls. */
+  readonly trace: Trace;
   /**
    * Reads a configuration value through the cascade (specification 4.1).
    *

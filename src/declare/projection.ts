@@ -2,7 +2,7 @@ import { ambientStore } from "../context/ambient.ts";
 import type { CommitItem } from "../context/database.ts";
 import type { Events } from "../context/names.ts";
 import { quoted } from "../errors/quoted.ts";
-import { isEventType } from "../events/event-type.ts";
+import { isEventType } from "../events/check-payload.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { Awaitable } from "./handler.ts";
 import type { ConsumerDeclaration, EventOf } from "./message-handlers.ts";

@@ -1,6 +1,6 @@
 import type { BootProblem } from "../errors/boot.ts";
 import { quoted } from "../errors/quoted.ts";
-import { isEventType } from "../events/event-type.ts";
+import { isEventType } from "../events/check-payload.ts";
 import { cronProblem } from "./cron.ts";
 import { type RawOptions, type Report, unknownOptions } from "./declare.ts";
 import type { Awaitable } from "./handler.ts";

@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFin
 import { z } from "zod";
 import { type DnsAnswer, startDnsServer } from "../../test/support/dns-server.ts";
 import { createTenantConfig } from "../config/declare/declaration.ts";
+import { createRandomDigits, RunTrace } from "../context/trace.ts";
 import type { DeliveryOptions } from "../declare/delivery-options.ts";
 import { defineFeature } from "../declare/feature.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
@@ -409,7 +410,12 @@ describe("webhooks to a dead zone", () => {
     const ended: string[] = [];
     const deliver = async (tenantId: string, name: string) => {
       const log = { info: () => undefined };
-      const ctx = { user: { id: "ann", tenantId, roles: [] }, requestId: "r1", log } as unknown as PipelineContext; // nothing else is asked for
+      const ctx = {
+        user: { id: "ann", tenantId, roles: [] },
+        requestId: "r1",
+        log,
+        trace: new RunTrace(createRandomDigits()),
+      } as unknown as PipelineContext; // nothing else is asked for
       const url = new URL(hook);
       url.hostname = name;
       await channel?.send(ctx, { url: url.href, body: { name } }, { id: name });

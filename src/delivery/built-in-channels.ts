@@ -68,7 +68,8 @@ async function sendWebhook(
       body: JSON.stringify(body),
       secret,
       nowMs: Date.now(),
-      headers: { "x-request-id": ctx.requestId },
+      // Not `tracestate`: what other systems have noted there is not for third parties.
+      headers: { "x-request-id": ctx.requestId, traceparent: ctx.trace.headers().traceparent },
       allowHttp,
       allowPrivate,
       timeoutMs,

@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { isMisread } from "../../test/support/misread-json.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier } from "../identity/claims.ts";
+import { isEventType } from "./check-payload.ts";
 import { envelopeText, eventPayload, openEnvelope, readEnvelope, type SharedEvent } from "./envelope.ts";
-import { isEventType } from "./event-type.ts";
 
 const event: SharedEvent = {
   kind: "shared",
@@ -57,9 +57,24 @@ test("the payload carries the ID of the first request on the wire, and not where
   expect(readEnvelope(text)).toEqual(event);
 });
 
+test("where an event was published comes with it, in so far as that can be read, and not to its consumers", () => {
+  const trace = { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", tracestate: "a=1" };
+  const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { trace });
+  expect(openEnvelope(JSON.parse(text))).toEqual({
+    event,
+    trace: { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId: "00f067aa0ba902b7", sampled: true, state: "a=1" },
+  });
+  const hostile = [null, 7, trace.traceparent, [trace], { traceparent: [trace.traceparent] }, { ...trace, traceparent: "00" }];
+  for (const given of hostile) {
+    expect(openEnvelope({ ...JSON.parse(text), trace: given })).toEqual({ event, trace: undefined });
+  }
+  const long = { ...trace, tracestate: `a=${"x".repeat(600)}` };
+  expect(openEnvelope({ ...JSON.parse(text), trace: long }).trace).toMatchObject({ state: undefined });
+});
+
 test("what proves an event comes with it, and who put it on the bus, where there was one", () => {
   const proof = { key: "2026", mac: "m" };
-  const text = envelopeText({ ...event, payload: { name: "a.txt" } }, proof);
+  const text = envelopeText({ ...event, payload: { name: "a.txt" } }, { proof });
   expect(openEnvelope(JSON.parse(text))).toEqual({ event, proof, source: undefined });
   expect(openEnvelope(JSON.parse(wrapped(text)))).toEqual({ event, proof, source: "keelson" });
   expect(openEnvelope(JSON.parse(wrapped(published(event))))).toEqual({ event, proof: undefined, source: "keelson" });

@@ -1,6 +1,7 @@
+import { type SpanContext, type TraceHeaders, w3cSpan } from "../context/trace.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
-import { isEventType } from "./event-type.ts";
+import { isEventType } from "./check-payload.ts";
 import type { Proof } from "./proof.ts";
 import { wirePayload } from "./wire-payload.ts";
 
@@ -36,9 +37,9 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
  *
  * @throws RangeError where it is too large.
  */
-export function envelopeText(event: SharedEvent<Readonly<Record<string, unknown>>>, proof?: Proof): string {
+export function envelopeText(event: SharedEvent<Readonly<Record<string, unknown>>>, { proof, trace }: MessageParts = {}): string {
   const { type, origRequestId, payload } = event;
-  const text = JSON.stringify({ ...event, payload: { ...payload, requestId: origRequestId }, proof });
+  const text = JSON.stringify({ ...event, payload: { ...payload, requestId: origRequestId }, proof, trace });
   const bytes = Buffer.byteLength(text) + entryBytes;
   if (bytes > maxEntryBytes) {
     throw new RangeError(
@@ -48,9 +49,18 @@ export function envelopeText(event: SharedEvent<Readonly<Record<string, unknown>
   return text;
 }
 
+/** What a message carries beside what it says. Versions that do not know a part leave it out. */
+export interface MessageParts {
+  readonly proof?: Proof | undefined;
+  /** Not part of what is proven: nobody goes by it but who looks at traces. */
+  readonly trace?: TraceHeaders | undefined;
+}
+
 /** What came over a queue for an event. */
 export interface Envelope {
   readonly event: SharedEvent;
+  /** Where it was published; `undefined` where it does not say so in a way that can be read. */
+  readonly trace?: SpanContext | undefined;
   /** As it came; unchecked. */
   readonly proof: unknown;
   /** Who has put it on the bus, as the bus says; `undefined` where it came without the bus around it. */
@@ -75,5 +85,6 @@ export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope 
   if (typeof type !== "string" || !isEventType(type)) throw new PermanentError("its type is not <entity>.<event name>");
   const { requestId: _reserved, ...payload } = recordOf(envelope["payload"], "its payload");
   const event: SharedEvent = { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
-  return { event, proof: envelope["proof"], source: isWrapped ? String(body["source"]) : undefined };
+  const trace = w3cSpan(envelope["trace"]);
+  return { event, proof: envelope["proof"], trace, source: isWrapped ? String(body["source"]) : undefined };
 }

@@ -2,7 +2,7 @@ import { PermanentError } from "../errors/permanent-error.ts";
 import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
-import type { Proof } from "./proof.ts";
+import type { MessageParts } from "./envelope.ts";
 import { wirePayload } from "./wire-payload.ts";
 
 /** A job as it lies in the queue. */
@@ -17,8 +17,8 @@ export interface JobMessage<Payload = unknown> extends Cause {
 const maxBytes = 262_144;
 
 /** The job as it goes over the wire. @throws RangeError where it is too large. */
-export function jobText(job: JobMessage, proof?: Proof): string {
-  const text = JSON.stringify({ ...job, proof });
+export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
+  const text = JSON.stringify({ ...job, proof, trace });
   const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes) {
     throw new RangeError(

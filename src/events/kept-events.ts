@@ -1,4 +1,5 @@
 import type { Database } from "../context/database.ts";
+import type { TraceHeaders } from "../context/trace.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { SharedEvent } from "./envelope.ts";
 
@@ -40,7 +41,7 @@ export interface KeptEventReader {
 /** Keeps events. */
 export interface KeptEventStore extends KeptEventReader {
   /** Notes the day of an event, and makes what puts the event, for the transaction that publishes it. */
-  keep(event: KeptContent, keptDays: number): Promise<TransactionItem>;
+  keep(event: KeptContent, keptDays: number, trace?: TraceHeaders): Promise<TransactionItem>;
   /** Reads through the database of a request. */
   through(database: Database): KeptEventReader;
 }

@@ -50,8 +50,8 @@ function guardOf({ proof, prefix = "keelson", ring, stored }: Setting) {
 /** A queue, in so far as a guard looks at it. */
 const queueOf = (holds: MessageQueue["holds"], name = `keelson-${holds}`) => ({ name, holds }) as MessageQueue; // safe: for a guard
 
-const signedJob = async (guard: MessageGuard) => jobText(job, await guard.signJob(job));
-const signedEvent = async (guard: MessageGuard) => envelopeText(event, await guard.signEvent(event));
+const signedJob = async (guard: MessageGuard) => jobText(job, { proof: await guard.signJob(job) });
+const signedEvent = async (guard: MessageGuard) => envelopeText(event, { proof: await guard.signEvent(event) });
 const admitJob = (guard: MessageGuard, text: string) => guard.admit(readMessage(text), queueOf("jobs"), "m1");
 const onBus = (text: string, source: string) =>
   JSON.stringify({ "detail-type": "file.created", source, detail: JSON.parse(text) });
@@ -121,7 +121,7 @@ test.each<[string, Setting, boolean]>([
   expect((await guard.signJob(job)) !== undefined).toBe(signs);
   expect((await guard.signEvent(event)) !== undefined).toBe(signs);
   await admitJob(guard, jobText(job));
-  await admitJob(guard, jobText(job, { key: "k1", mac: "A".repeat(43) }));
+  await admitJob(guard, jobText(job, { proof: { key: "k1", mac: "A".repeat(43) } }));
   expect(seen.lines.map(([line]) => line)).toEqual(signs ? ["message.proof_missing", "message.proof_invalid"] : []);
 });
 
@@ -137,7 +137,7 @@ test("a server that names no key ring and says nothing of proofs looks at none",
     log: { warn: () => expect.unreachable() },
   });
   expect(await guard.signJob(job)).toBeUndefined();
-  await admitJob(guard, jobText(job, { key: "k1", mac: "A".repeat(43) }));
+  await admitJob(guard, jobText(job, { proof: { key: "k1", mac: "A".repeat(43) } }));
   expect(recent).not.toHaveBeenCalled();
 });
 

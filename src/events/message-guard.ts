@@ -1,4 +1,5 @@
 import type { KeyObject } from "node:crypto";
+import { w3cSpan } from "../context/trace.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import type { Logger } from "../log/logger.ts";
@@ -150,10 +151,11 @@ function provenJob(job: JobMessage, source: string): ProvenMessage {
 }
 
 /** What came over a queue: an event, or a job. */
-export type ReadMessage = Envelope | { readonly job: JobMessage; readonly proof: unknown };
+export type ReadMessage = Envelope | (Pick<Envelope, "proof" | "trace"> & { readonly job: JobMessage });
 
 /** Reads a message by its shape. @throws PermanentError for what is neither. */
 export function readMessage(text: string): ReadMessage {
   const body = objectOf(text, "the message");
-  return "jobId" in body ? { job: openJob(body), proof: body["proof"] } : openEnvelope(body);
+  if (!("jobId" in body)) return openEnvelope(body);
+  return { job: openJob(body), proof: body["proof"], trace: w3cSpan(body["trace"]) };
 }

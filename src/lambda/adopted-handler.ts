@@ -79,6 +79,7 @@ function patternOf(event: unknown): string | undefined {
 
 async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<unknown> {
   const { isolatedTo } = scope;
+  scope.isIdentified = true; // nobody but AWS, or who may invoke the function
   if (isolatedTo !== undefined) scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
   middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), { isSystem: true });
   return middy.run(scope.signal);

@@ -95,6 +95,24 @@ test("an event of another source is nobody's request, so its handler may cross t
   expect(logs.filter(({ msg }) => msg === "tenant.crossed")).toEqual([expect.objectContaining({ reason: "import of a file" })]);
 });
 
+test("an existing handler is in the trace of a caller who had to sign in, and in that of its invocation for any other event", async () => {
+  const root = "5759e988bd862e3fe1be46a994272793";
+  vi.stubEnv("_X_AMZN_TRACE_ID", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1");
+  const show = async (_event: unknown, { keelson: ctx }: AdoptedContext) => {
+    ctx.log.info("legacy.traced");
+    return { statusCode: 200, body: ctx.trace.traceId };
+  };
+  const signedIn = event({ headers: { Authorization: `Bearer ${await tokenOf("ann", ["admin"])}` } });
+  expect((await adopted(show as Handler, { access: access.admin })(signedIn)).body).toBe(root);
+  const stranger = await adopted(show as Handler)(event());
+  expect(stranger.body).not.toBe(root);
+  const mode = requestScope(serverOf(), { handler: "legacy.file.import" });
+  const other = middy({ executionMode: mode }).handler(show as never);
+  expect(await other({ Records: [{ eventSource: "aws:s3" }] } as never, {} as never)).toMatchObject({ body: root });
+  const traces = logs.filter(({ msg }) => msg === "legacy.traced").map(({ trace_id }) => trace_id);
+  expect(traces).toEqual([root, stranger.body, root]);
+});
+
 test("an existing handler has its ctx in the context, and its request the ID, the lines and the ambient context of any other", async () => {
   const call = adopted(async (given, { keelson: ctx }) => {
     ctx.log.info("legacy.ran");

@@ -33,8 +33,21 @@ export interface ServerLoggerOptions {
   readonly clock?: Clock;
 }
 
+/** Context that is asked for with the first line that carries it: most requests write none. */
+export abstract class LateContext {
+  readonly #isLate = true;
+
+  abstract fields(): Record<string, unknown>;
+
+  /** By a private name, since anything else that is asked of a given object may be a trap of it. */
+  static is(given: unknown): given is LateContext {
+    return typeof given === "object" && given !== null && #isLate in given;
+  }
+}
+
 /** The logger of a server. */
 export interface ServerLogger extends Logger {
+  child(context: Record<string, unknown> | LateContext): Logger;
   /**
    * Decides anew whether debug lines are sampled (`POWERTOOLS_LOGGER_SAMPLE_RATE`): for a Lambda host to call
    * as an invocation begins. As in Powertools the first call does nothing. An own Powertools Logger is left to its owner.
@@ -123,7 +136,9 @@ class ContextLogger implements Logger {
 
   get context(): LogContext {
     // Safe: one without a context of its own has a parent.
-    this.#context ??= (this.#parent as ContextLogger).context.child(this.#added);
+    this.#context ??= (this.#parent as ContextLogger).context.child(
+      LateContext.is(this.#added) ? this.#added.fields() : this.#added,
+    );
     return this.#context;
   }
 }

@@ -1,3 +1,4 @@
+import type { SpanContext } from "../context/trace.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
@@ -43,6 +44,8 @@ export interface Task {
   readonly facts: () => Pick<TaskEnd, "attempt" | "sinceMs" | "event" | "channel">;
   /** When the process will be gone, in milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
+  /** Where it was asked for. Default: it begins a trace. */
+  readonly parent?: SpanContext | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
   /** As of the run. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
@@ -55,6 +58,8 @@ export interface ConsumeOptions {
   readonly attempt?: number | undefined;
   /** When its message was sent, in milliseconds since the epoch. */
   readonly sinceMs?: number | undefined;
+  /** Where it was published or enqueued. */
+  readonly parent?: SpanContext | undefined;
 }
 
 /**
@@ -68,7 +73,7 @@ export async function consumeEvent(
   runtime: Runtime,
   adapters: Adapters,
   event: SharedEvent,
-  { deadlineMs, attempt, sinceMs }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs, parent }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
@@ -92,6 +97,7 @@ export async function consumeEvent(
         kind: "event",
         facts: () => ({ event: type, attempt, sinceMs }),
         deadlineMs,
+        parent,
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
           const projections = await runtime.projections.open();
@@ -113,7 +119,7 @@ export async function runJob(
   runtime: Runtime,
   adapters: Adapters,
   job: JobMessage,
-  { deadlineMs, attempt, sinceMs }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs, parent }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { name, jobId, tenantId, causedBy, origRequestId } = job;
   const isDelivery = name === runtime.deliveryJob.name;
@@ -131,6 +137,7 @@ export async function runJob(
     kind: isDelivery ? "delivery" : "job",
     facts: () => ({ channel: isDelivery ? channelOf(job) : undefined, attempt, sinceMs }),
     deadlineMs,
+    parent,
     run: (ctx) => declaration.run(ctx, payload, job),
   });
 }
@@ -162,7 +169,7 @@ const done: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [],
 
 /** Runs a task in its scope. A duplicate in the same process waits for the first, and is then skipped. Never throws. */
 export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Task): Promise<Consumed> {
-  const { key, handler, cause, deadlineMs, logFields } = task;
+  const { key, handler, cause, deadlineMs, logFields, parent } = task;
   const { tenantId, userId, origRequestId: requestId } = cause;
   const user: User = Object.freeze({ id: userId, tenantId, roles: Object.freeze([]) });
   const running = keyText(key);
@@ -170,7 +177,7 @@ export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Ta
   for (let other = runtime.inFlight.get(running); other !== undefined; other = runtime.inFlight.get(running)) {
     await Promise.allSettled([other.work]);
   }
-  const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields }, (scope) =>
+  const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields, parent }, (scope) =>
     observed(scope, adapters, task),
   );
   runtime.inFlight.set(running, { work, handler, ids: logFields });

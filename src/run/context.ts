@@ -7,6 +7,7 @@ import { createHeldDecisions, type Decision, type HeldDecisions, type RowView } 
 import type { RowOwner } from "../config/read/rows.ts";
 import type { CommitItem, Database } from "../context/database.ts";
 import type { RequestView } from "../context/request-view.ts";
+import type { Trace } from "../context/trace.ts";
 import type { EnqueueOptions, PipelineContext, StepOptions } from "../declare/pipeline-context.ts";
 import type { EventRange, KeptEvent } from "../events/kept-event.ts";
 import { validateInput } from "../http/input.ts";
@@ -20,7 +21,7 @@ import { receiveResult } from "./check-output.ts";
 import type { Effects } from "./effects.ts";
 import { ownMetrics } from "./own-metrics.ts";
 import type { Runtime } from "./runtime.ts";
-import type { RequestScope } from "./scope.ts";
+import { logOf, type RequestScope } from "./scope.ts";
 
 /** What a `ctx` is made of beside its scope. */
 export interface ContextParts {
@@ -154,16 +155,13 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 
   logFor(handler: string | undefined): Logger {
-    const { requestId, logFields } = this.scope;
-    const { tenantId, id: userId } = this.user;
-    if (logFields === undefined) return this.runtime.log.child({ requestId, tenantId, userId, handler });
-    return this.runtime.log.child({ requestId, tenantId, userId, handler, ...logFields });
+    return logOf(this.scope, handler, this.user);
   }
 }
 
 /**
  * Functions, not methods: `const { config } = ctx` works. Members are the object's own, so does `{ ...ctx }`, which leaves
- * out `request`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants` alone: most
+ * out `request`, `trace`, `publish`, `enqueue`, `unschedule`, `step`, `delivery`, `events`, `metrics` and `acrossTenants` alone: most
  * requests never look at them.
  */
 class Context implements PipelineContext {
@@ -178,6 +176,7 @@ class Context implements PipelineContext {
   readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
+  declare readonly trace: Trace;
   declare readonly publish: PipelineContext["publish"];
   declare readonly enqueue: PipelineContext["enqueue"];
   declare readonly unschedule: PipelineContext["unschedule"];
@@ -196,6 +195,7 @@ class Context implements PipelineContext {
         },
       });
     member("request", (session) => session.request);
+    member("trace", (session) => session.scope.trace);
     member(
       "publish",
       (session) => async (type: string, payload: unknown) => effectsOf(session, "publish").publish(type, payload),

@@ -1,3 +1,4 @@
+import type { TraceHeaders } from "../context/trace.ts";
 import type { JobDeclaration } from "../declare/message-handlers.ts";
 import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
@@ -79,8 +80,10 @@ class RunEffects implements Effects {
     const eventId = this.#eventId(type, keptDays !== undefined);
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
-    const text = envelopeText(event, await (await this.#scope.runtime.messages.open()).signEvent(event));
-    const kept = keptDays === undefined ? [] : [await this.#keep(event, keptDays)];
+    const proof = await (await this.#scope.runtime.messages.open()).signEvent(event);
+    const trace = this.#scope.trace.headers();
+    const text = envelopeText(event, { proof, trace });
+    const kept = keptDays === undefined ? [] : [await this.#keep(event, keptDays, trace)];
     this.#assertOpen("ctx.publish", "publish");
     this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
     this.#kept.push(...kept);
@@ -233,7 +236,8 @@ class RunEffects implements Effects {
     const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
-    const text = jobText(job, await (await this.#scope.runtime.messages.open()).signJob(job));
+    const proof = await (await this.#scope.runtime.messages.open()).signJob(job);
+    const text = jobText(job, { proof, trace: this.#scope.trace.headers() });
     return { text, group, deduplicationId };
   }
 
@@ -244,9 +248,9 @@ class RunEffects implements Effects {
   }
 
   /** Makes what keeps an event, and notes its day before: a day with an event is always found. */
-  async #keep(event: KeptContent, keptDays: number): Promise<TransactionItem> {
+  async #keep(event: KeptContent, keptDays: number, trace: TraceHeaders): Promise<TransactionItem> {
     const store = this.#adapters.keptEvents.value ?? (await this.#adapters.keptEvents.open());
-    return store.keep(event, keptDays);
+    return store.keep(event, keptDays, trace);
   }
 
   /**

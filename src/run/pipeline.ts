@@ -268,6 +268,7 @@ async function authenticated(scope: RequestScope, credentials: Credentials, rule
       headers: { "www-authenticate": "Bearer" },
     });
   }
+  scope.isIdentified = !isOpen;
   const denied = denial(scope, rule, identification.user);
   if (denied !== undefined) {
     scope.user = identification.user; // so that the refusal's line says whose it was

@@ -1,6 +1,6 @@
 import { describeError } from "../errors/describe.ts";
 import { isPermanent } from "../errors/permanent-error.ts";
-import { readMessage } from "../events/message-guard.ts";
+import { type ReadMessage, readMessage } from "../events/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
 import type { Adapters } from "./adapters.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
@@ -26,43 +26,51 @@ export async function processMessage(
   message: QueueMessage,
   options: Pick<ConsumeOptions, "deadlineMs"> = {},
 ): Promise<Processed> {
-  const outcome = await consume(runtime, adapters, queue, message, options);
+  let read: ReadMessage | undefined;
+  let outcome: Consumed;
+  try {
+    read = readMessage(message.body);
+    outcome = await consume(runtime, adapters, queue, message, read, options);
+  } catch (error) {
+    outcome = { kind: "failed", error };
+  }
   if (outcome.kind === "processed" || outcome.kind === "skipped") return { kind: "done" };
   if (outcome.kind === "handed-back") {
     return handBack(runtime, queue, message, outcome.afterMs);
   }
-  return fail(runtime, queue, message, outcome.error);
+  return fail(runtime, queue, message, outcome.error, read);
 }
 
 async function consume(
   runtime: Runtime,
   adapters: Adapters,
   queue: MessageQueue,
-  { id, body, receives: attempt, sentMs: sinceMs }: QueueMessage,
+  { id, receives: attempt, sentMs: sinceMs }: QueueMessage,
+  read: ReadMessage,
   { deadlineMs }: Pick<ConsumeOptions, "deadlineMs">,
 ): Promise<Consumed> {
-  try {
-    const read = readMessage(body);
-    const guard = runtime.messages.value ?? (await runtime.messages.open());
-    await guard.admit(read, queue, id);
-    const options = { deadlineMs, attempt, sinceMs };
-    return await ("job" in read
-      ? runJob(runtime, adapters, read.job, options)
-      : consumeEvent(runtime, adapters, read.event, options));
-  } catch (error) {
-    return { kind: "failed", error };
-  }
+  const guard = runtime.messages.value ?? (await runtime.messages.open());
+  await guard.admit(read, queue, id);
+  const options = { deadlineMs, attempt, sinceMs, parent: read.trace };
+  return "job" in read ? runJob(runtime, adapters, read.job, options) : consumeEvent(runtime, adapters, read.event, options);
 }
 
 /** Retries a failed message, later each time. After too many attempts, or a permanent error, it goes to the dead-letter queue. */
-async function fail(runtime: Runtime, queue: MessageQueue, message: QueueMessage, error: unknown): Promise<Processed> {
+async function fail(
+  runtime: Runtime,
+  queue: MessageQueue,
+  message: QueueMessage,
+  error: unknown,
+  read: ReadMessage | undefined,
+): Promise<Processed> {
   const { message: reason } = describeError(error, { requestId: "", environment: runtime.environment }).log.data;
-  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason };
+  const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
+  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason, ...trace };
   try {
     const most = await queue.maxReceives();
     const isLast = most !== undefined && message.receives >= most;
     if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
-      const ids = idsOf(message.body);
+      const ids = idsOf(read);
       runtime.log.error("queue.dead_lettered", { ...facts, ...ids });
       runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, ids) });
       return { kind: "dead-lettered" };
@@ -97,15 +105,11 @@ function kindOf({ deliveryJob }: Runtime, { event, job }: Readonly<Record<string
   return job === deliveryJob.name ? "delivery" : "job";
 }
 
-/** The IDs of what a message holds, in so far as it can be read. */
-function idsOf(body: string): Record<string, string> {
-  try {
-    const read = readMessage(body);
-    const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;
-    const own =
-      "job" in read ? { job: read.job.name, jobId: read.job.jobId } : { event: read.event.type, eventId: read.event.eventId };
-    return { origRequestId, causedBy, tenantId, ...own };
-  } catch {
-    return {};
-  }
+/** The IDs of what a message holds, in so far as it could be read. */
+function idsOf(read: ReadMessage | undefined): Record<string, string> {
+  if (read === undefined) return {};
+  const { origRequestId, causedBy, tenantId = "" } = "job" in read ? read.job : read.event;
+  const own =
+    "job" in read ? { job: read.job.name, jobId: read.job.jobId } : { event: read.event.type, eventId: read.event.eventId };
+  return { origRequestId, causedBy, tenantId, ...own };
 }

@@ -105,7 +105,12 @@ async function project(scope: ProjectingScope, ctx: PipelineContext, store: Proj
   const { projection, event, keptDays } = work;
   const run = projection.on.get(event.type) as NonNullable<ReturnType<typeof projection.on.get>>; // safe: its consumers are of its types
   const { commit: _commit, ...own } = ctx;
-  const reads: ProjectionContext = Object.freeze({ ...own, events: ctx.events, acrossTenants: ctx.acrossTenants });
+  const reads: ProjectionContext = Object.freeze({
+    ...own,
+    trace: ctx.trace,
+    events: ctx.events,
+    acrossTenants: ctx.acrossTenants,
+  });
   const items = new Map<number, readonly CommitItem[]>();
   for (const version of work.versions) {
     scope.projecting = { name: projection.name, version };

@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { EventDeclaration } from "../declare/message-handlers.ts";
 import type { ProjectionDeclaration } from "../declare/projection-declaration.ts";
+import { objectOf } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";
-import { readEnvelope } from "../events/envelope.ts";
+import { openEnvelope } from "../events/envelope.ts";
 import { behind, endOfTime, type KeptEventStore, type KeptRow, keptRows, timeText } from "../events/kept-events.ts";
 import type { FirstEvent, ProjectionStore, RebuildState } from "../events/projection-store.ts";
 import { effectiveVersion } from "./projections.ts";
@@ -143,7 +144,7 @@ async function replay(runtime: Runtime, projection: ProjectionDeclaration, type:
   const projections = await runtime.projections.open();
   // Safe: a projection of events that are not declared or not kept fails the boot.
   const { schema, keptDays } = runtime.server.registry.events.get(type) as EventDeclaration & { readonly keptDays: number };
-  const read = readEnvelope(text);
+  const { event: read, trace: parent } = openEnvelope(objectOf(text, "the kept event"));
   const { eventId, tenantId, userId, origRequestId, causedBy } = read;
   const refuse = (problems: string) =>
     new Error(`the payload of ${type} ${eventId} does not fit its schema any more (${problems})`);
@@ -154,6 +155,7 @@ async function replay(runtime: Runtime, projection: ProjectionDeclaration, type:
     handler: `${projection.name}:${type}`,
     deadlineMs: undefined,
     logFields: { origRequestId, eventId, causedBy },
+    parent,
   };
   await runInMessageScope(runtime, facts, (scope) =>
     run(scope, adapters, {

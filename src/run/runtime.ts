@@ -1,6 +1,7 @@
 import type { CachedRows } from "../config/cache/cached-rows.ts";
 import type { ConfigResolver } from "../config/read/resolver.ts";
 import type { RowCipher } from "../config/read/row-cipher.ts";
+import type { RandomDigits } from "../context/trace.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import type { ChannelDeclaration, JobDeclaration } from "../declare/message-handlers.ts";
@@ -53,6 +54,7 @@ export interface Runtime {
   readonly observer: RunObserver | undefined;
   /** Takes what is measured; `undefined` where nobody listens. */
   readonly metrics: Metrics | undefined;
+  readonly newTraceDigits: RandomDigits;
   /** The events and jobs in progress in this process, by their claims. */
   readonly inFlight: Map<string, InFlightWork>;
   /** Signs messages, and says which are taken; loaded with the first. */

@@ -1,7 +1,8 @@
 import { type AmbientContext, type AmbientStore, runWithStore } from "../context/ambient.ts";
-import { parseTrace } from "../context/trace.ts";
+import { incomingSpan, RunTrace, type SpanContext } from "../context/trace.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
+import { LateContext } from "../log/server-logger.ts";
 import type { ExplainedReads } from "./explained-reads.ts";
 import { adoptRequestId } from "./request-id.ts";
 import type { ObservedRun } from "./run-observer.ts";
@@ -38,7 +39,11 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   readonly logFields: Readonly<Record<string, string>> | undefined;
   /** The handlers whose results did not fit and were sent all the same; absent until there is one. */
   misfits: Set<string> | undefined;
-  /** Carries `requestId`, and `handler`, `tenantId` and `userId` once they are known. */
+  /** Whether its sender had to say who they are, and has: the trace of such a request is joined, unless the server's options say otherwise. */
+  isIdentified: boolean;
+  /** Decided when it is first asked for, and the same from then on. */
+  readonly trace: RunTrace;
+  /** Carries `requestId` and `trace_id`, and `handler`, `tenantId` and `userId` once they are known. */
   readonly log: Logger;
 }
 
@@ -86,15 +91,17 @@ export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | 
   readonly logFields: Readonly<Record<string, string>>;
   /** Default: none. */
   readonly signal?: AbortSignal;
+  /** Where the message comes from. Default: it begins a trace. */
+  readonly parent?: SpanContext | undefined;
 }
 
 /** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
-  { requestId, user, handler, deadlineMs, logFields, signal }: MessageFacts,
+  { requestId, user, handler, deadlineMs, logFields, signal, parent }: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
-  const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields);
+  const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields, parent);
   scope.user = user;
   scope.handler = handler;
   const { observer } = runtime;
@@ -125,6 +132,9 @@ class Scope implements RequestScope {
   projecting: RequestScope["projecting"] = undefined;
   misfits: RequestScope["misfits"] = undefined;
   reads: RequestScope["reads"] = undefined;
+  isIdentified = false;
+  readonly #parent: SpanContext | undefined;
+  #trace: RunTrace | undefined = undefined;
   #log: Logger | undefined = undefined;
   #loggedHandler: string | undefined = undefined;
   #loggedUser: User | undefined = undefined;
@@ -138,6 +148,7 @@ class Scope implements RequestScope {
     deadlineMs: number | undefined,
     isolatedTo: string | undefined,
     logFields?: RequestScope["logFields"],
+    parent?: SpanContext,
   ) {
     this.runtime = runtime;
     this.requestId = requestId;
@@ -147,6 +158,12 @@ class Scope implements RequestScope {
     this.deadlineMs = deadlineMs;
     this.isolatedTo = isolatedTo;
     this.logFields = logFields;
+    this.#parent = parent;
+  }
+
+  get trace(): RunTrace {
+    this.#trace ??= this.#openTrace();
+    return this.#trace;
   }
 
   get context(): AmbientContext {
@@ -159,10 +176,9 @@ class Scope implements RequestScope {
 
   /** Made anew once more is known of the request. */
   get log(): Logger {
-    const { requestId, handler, user, logFields } = this;
+    const { handler, user } = this;
     if (this.#log === undefined || this.#loggedHandler !== handler || this.#loggedUser !== user) {
-      const known = { requestId, tenantId: user.tenantId, userId: user.id, handler };
-      this.#log = this.runtime.log.child(logFields === undefined ? known : { ...known, ...logFields });
+      this.#log = logOf(this, handler, user);
       this.#loggedHandler = handler;
       this.#loggedUser = user;
     }
@@ -170,8 +186,50 @@ class Scope implements RequestScope {
   }
 
   #makeContext(): AmbientContext {
-    const { requestId, user, headers, runSignal: signal } = this;
-    const trace = headers === undefined ? undefined : parseTrace(headers, this.runtime.variables);
-    return Object.freeze({ requestId, tenantId: user.tenantId, userId: user.id, signal, trace });
+    const { requestId, user, runSignal: signal } = this;
+    const traceOf = () => this.trace;
+    return Object.freeze({
+      requestId,
+      tenantId: user.tenantId,
+      userId: user.id,
+      signal,
+      get trace() {
+        return traceOf();
+      },
+    });
+  }
+
+  /** Strangers choose neither our trace nor whether it is recorded. */
+  #openTrace(): RunTrace {
+    const { headers, runtime } = this;
+    if (headers === undefined) return new RunTrace(runtime.newTraceDigits, this.#parent);
+    const asked = runtime.server.options.trace?.incoming ?? (this.isIdentified ? "trust" : "link");
+    return new RunTrace(runtime.newTraceDigits, asked === "trust" ? incomingSpan(headers, runtime.variables) : undefined);
+  }
+}
+
+/** The log of a handler in a scope. */
+export function logOf(scope: RequestScope, handler: string | undefined, user: User): Logger {
+  return scope.runtime.log.child(new ScopeFields(scope, handler, user));
+}
+
+class ScopeFields extends LateContext {
+  readonly #scope: RequestScope;
+  readonly #handler: string | undefined;
+  readonly #user: User;
+
+  constructor(scope: RequestScope, handler: string | undefined, user: User) {
+    super();
+    this.#scope = scope;
+    this.#handler = handler;
+    this.#user = user;
+  }
+
+  fields(): Record<string, unknown> {
+    const { requestId, logFields, trace } = this.#scope;
+    const { tenantId, id: userId } = this.#user;
+    // As OpenTelemetry names it in logs that are not its own.
+    const fields = { requestId, tenantId, userId, handler: this.#handler, trace_id: trace.traceId };
+    return logFields === undefined ? fields : { ...fields, ...logFields };
   }
 }

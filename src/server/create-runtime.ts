@@ -3,6 +3,7 @@ import { createCachedRows } from "../config/cache/cached-rows.ts";
 import { groupKeys } from "../config/cache/key-groups.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { createRowCipher } from "../config/read/row-cipher.ts";
+import { createRandomDigits } from "../context/trace.ts";
 import type { WebhookOptions } from "../declare/delivery-options.ts";
 import { lightHandlers } from "../declare/light-handlers.ts";
 import { proofProblems } from "../declare/options.ts";
@@ -142,6 +143,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       options.measuring?.observer?.(clock),
     ),
     metrics,
+    newTraceDigits: createRandomDigits(),
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,

@@ -1,6 +1,6 @@
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
 import { deliveryJob } from "../events/delivery.ts";
-import type { SharedEvent } from "../events/envelope.ts";
+import type { MessageParts, SharedEvent } from "../events/envelope.ts";
 import { type JobMessage, readJob } from "../events/job-message.ts";
 import type { Clock } from "../process/clock.ts";
 import { lazy } from "../process/lazy.ts";
@@ -52,7 +52,7 @@ export function recordMessaging(
         put: async (events) => {
           const reasons = await messaging.bus.put(events);
           for (const [index, { text }] of events.entries()) {
-            const { proof: _proof, ...event } = JSON.parse(text) as SharedEvent & { readonly proof?: unknown }; // safe: the text is an envelope that was just written
+            const { proof: _proof, trace: _trace, ...event } = JSON.parse(text) as SharedEvent & MessageParts; // safe: the text is an envelope that was just written
             const isNew = !recorded.events.some(({ eventId }) => eventId === event.eventId);
             if (reasons[index] === undefined && isNew) recorded.events.push(event);
           }

@@ -1,6 +1,7 @@
 import type { Database } from "../../context/database.ts";
 import type { Queries } from "../../context/names.ts";
 import type { RequestView } from "../../context/request-view.ts";
+import type { Trace } from "../../context/trace.ts";
 import type { AccessRule } from "../../identity/access.ts";
 import type { User } from "../../identity/user.ts";
 import type { Logger } from "../../log/logger.ts";
@@ -79,6 +80,7 @@ export interface ComputedContext extends ConfigReader {
   readonly user: User;
   readonly log: Logger;
   readonly requestId: string;
+  readonly trace: Trace;
   readonly query: <Name extends keyof Queries>(name: Name, input: Queries[Name]["input"]) => Promise<Queries[Name]["output"]>;
   readonly signal?: AbortSignal;
   readonly request?: RequestView;
