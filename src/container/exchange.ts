@@ -93,6 +93,10 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.#expectsContinue = expectsContinue;
   }
 
+  get isEncrypted(): boolean {
+    return "encrypted" in this.#message.socket;
+  }
+
   get log(): Logger | undefined {
     return this.#scope?.log;
   }

@@ -188,6 +188,7 @@ function streamRequest(
     query,
     headers,
     ip,
+    isEncrypted: true,
     nowMs,
     signal: departure.signal,
     abort: (reason) => {

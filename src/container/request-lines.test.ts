@@ -18,7 +18,7 @@ const ask = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nhos
 /** The lines of requests that are over, without what differs from run to run. */
 async function ended({ said }: Bounded, count = 1): Promise<Readonly<Record<string, unknown>>[]> {
   await expect.poll(() => said("request.completed").length, { timeout: 10_000 }).toBe(count);
-  return said("request.completed").map(({ time, requestId, msg, durationMs, ...line }) => {
+  return said("request.completed").map(({ time, requestId, trace_id, msg, durationMs, ...line }) => {
     expect(durationMs).toEqual(expect.any(Number));
     return line;
   });

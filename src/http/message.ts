@@ -16,6 +16,8 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** The address of the peer, where the host knows it. */
   readonly ip: string | undefined;
+  /** Whether it came over TLS; absent where the host cannot know. */
+  readonly isEncrypted?: boolean;
   /** Aborts when the client is gone; `undefined` where the host cannot know. */
   readonly signal: AbortSignal | undefined;
   /** When it was received, in milliseconds since the epoch; absent where the host does not note it. */

@@ -90,6 +90,7 @@ async function runHttp(scope: RequestScope, facts: HttpFacts, middy: MiddyRun<un
   const { shape, event } = facts;
   const { claim: described } = middy;
   const request = shape.request(event, facts.headers, scope);
+  scope.asked = request;
   const refusal = runtime.refusalOfHeaders(request.headers);
   if (refusal !== undefined) {
     await recognize(scope, request);

@@ -177,7 +177,9 @@ export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Ta
   for (let other = runtime.inFlight.get(running); other !== undefined; other = runtime.inFlight.get(running)) {
     await Promise.allSettled([other.work]);
   }
-  const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields, parent }, (scope) =>
+  const { event, channel } = task.facts();
+  const subject = { kind: task.kind, about: event ?? channel ?? handler, id: task.id };
+  const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields, parent, subject }, (scope) =>
     observed(scope, adapters, task),
   );
   runtime.inFlight.set(running, { work, handler, ids: logFields });

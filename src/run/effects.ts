@@ -44,7 +44,8 @@ const dispatchMs = 2_000;
 
 /** Creates the {@link Effects} of one run. */
 export function createEffects(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause): Effects {
-  return new RunEffects(scope, adapters, runs, run, cause);
+  const effects = new RunEffects(scope, adapters, runs, run, cause);
+  return scope.spans?.producing(effects) ?? effects;
 }
 
 class RunEffects implements Effects {
@@ -81,6 +82,7 @@ class RunEffects implements Effects {
     await checkPayload(declaration.schema, payload, (problems) => misfit("ctx.publish", `the payload of ${type}`, problems));
     const event = { kind: "shared", type, eventId, payload: eventPayload(type, payload), ...this.#cause } as const;
     const proof = await (await this.#scope.runtime.messages.open()).signEvent(event);
+    this.#scope.spans?.named(eventId);
     const trace = this.#scope.trace.headers();
     const text = envelopeText(event, { proof, trace });
     const kept = keptDays === undefined ? [] : [await this.#keep(event, keptDays, trace)];
@@ -237,6 +239,7 @@ class RunEffects implements Effects {
     const deduplicationId = jobHash(identity, known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
     const proof = await (await this.#scope.runtime.messages.open()).signJob(job);
+    this.#scope.spans?.named(job.jobId);
     const text = jobText(job, { proof, trace: this.#scope.trace.headers() });
     return { text, group, deduplicationId };
   }

@@ -64,6 +64,7 @@ export async function answer<HostResponse>(
   shape: (response: HttpResponse) => HostResponse | Promise<HostResponse>,
 ): Promise<HostResponse> {
   const { runtime } = scope;
+  scope.asked = request;
   const refusal = request.refusal ?? runtime.refusalOfHeaders(request.headers);
   if (refusal !== undefined) return refuse(scope, request, refusal);
   const { basePath = "", cors } = runtime.server.options;
@@ -86,6 +87,7 @@ export async function answer<HostResponse>(
   const { target: declaration, params, head } = match;
   scope.handler = declaration.name;
   scope.route = declaration.route;
+  scope.spans?.routed();
   const limitBytes = runtime.bodyLimitBytes;
   if (Number(request.headers["content-length"]) > limitBytes) return refuse(scope, request, bodyTooLarge(limitBytes));
   // Here and below nothing is awaited that is there already: each `await` is a turn of the microtask queue.
@@ -212,6 +214,7 @@ export function fail(scope: RequestScope, request: FailedRequest, thrown: unknow
   // A handler that stopped because the client is gone did as it should: nothing is broken.
   if (isStopped && !isTypedError(error)) scope.log.warn("request.aborted");
   else scope.log[log.level]("request.failed", log.data);
+  scope.spans?.thrown(error, response.status);
   warnOfUndeclared(scope, log.data);
   return response;
 }

@@ -32,6 +32,8 @@ export interface ObservedRun {
   isColdStart: boolean;
   /** Whether it was done before, so that what is stored answers. */
   readonly isReplayed: boolean;
+  /** Its spans; absent where no tracer has registered itself. */
+  readonly spans: { ended(end: RunEnd): void } | undefined;
   /** Writes its lines. */
   readonly log: Logger;
 }

@@ -41,10 +41,15 @@ export async function run<Result>(scope: RequestScope, adapters: Adapters, work:
   const { claim, logPrefix, answerOf } = work;
   const runs = runtime.openedRuns ?? (await runtime.runs());
   const { tenantId } = scope.user;
-  const outcome = await runs.once.run({
+  const given: Run<Result> = {
     ...{ claim, logPrefix, log, signal, tenantId, answerOf },
-    work: (parts) => perform(scope, adapters, runs, withOwn(parts, work.own), work),
-  });
+    work: (parts) => {
+      const own = withOwn(parts, work.own);
+      return perform(scope, adapters, runs, scope.spans?.committing(own) ?? own, work);
+    },
+  };
+  const { spans } = scope;
+  const outcome = await (spans === undefined ? runs.once.run(given) : spans.claimed(given, (run) => runs.once.run(run)));
   if (outcome.kind === "replayed") scope.isReplayed = true;
   return outcome;
 }

@@ -22,6 +22,7 @@ import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
 import type { RunObserver } from "./run-observer.ts";
 import type { Runs } from "./runs.ts";
+import type { Tracing } from "./spans.ts";
 
 /** A server bound to its adapters: what requests run on. */
 export interface Runtime {
@@ -50,6 +51,8 @@ export interface Runtime {
   readonly newRequestId: RequestIds;
   /** The errors that no handler declares, and were reported: each is once a process. */
   readonly reportedErrors: Set<string>;
+  /** Makes spans; absent where no tracer had registered itself when the runtime was made. Loaded with the first run. */
+  readonly tracing: Lazy<Tracing> | undefined;
   /** Is told of every run; `undefined` where nobody listens. */
   readonly observer: RunObserver | undefined;
   /** Takes what is measured; `undefined` where nobody listens. */

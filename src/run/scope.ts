@@ -1,5 +1,5 @@
 import { type AmbientContext, type AmbientStore, runWithStore } from "../context/ambient.ts";
-import { incomingSpan, RunTrace, type SpanContext } from "../context/trace.ts";
+import { incomingSpan, RunTrace, type SpanContext, type Trace } from "../context/trace.ts";
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { LateContext } from "../log/server-logger.ts";
@@ -7,6 +7,7 @@ import type { ExplainedReads } from "./explained-reads.ts";
 import { adoptRequestId } from "./request-id.ts";
 import type { ObservedRun } from "./run-observer.ts";
 import type { Runtime } from "./runtime.ts";
+import type { AskedRequest, Origin, RunSpans, RunSubject } from "./spans.ts";
 
 /** One request or message on its way through: its ambient store, and what is known of it so far. */
 export interface RequestScope extends AmbientStore, ObservedRun {
@@ -42,7 +43,11 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   /** Whether its sender had to say who they are, and has: the trace of such a request is joined, unless the server's options say otherwise. */
   isIdentified: boolean;
   /** Decided when it is first asked for, and the same from then on. */
-  readonly trace: RunTrace;
+  readonly trace: Trace & { readonly spanId?: string };
+  /** The request as its host has received it, once the pipeline has it. */
+  asked: AskedRequest | undefined;
+  /** Absent where no tracer has registered itself. */
+  readonly spans: RunSpans | undefined;
   /** Carries `requestId` and `trace_id`, and `handler`, `tenantId` and `userId` once they are known. */
   readonly log: Logger;
 }
@@ -70,19 +75,52 @@ export function runInScope<Result>(
 ): Promise<Result> {
   const { requestId, rejectedLength } = adoptRequestId(headers["x-request-id"], runtime.newRequestId, nowMs);
   const scope = new Scope(runtime, requestId, headers, signal, deadlineMs, isolatedTo);
-  const { observer } = runtime;
-  if (observer !== undefined) {
-    scope.startMs = nowMs ?? runtime.clock.now();
-    observer.began(scope);
-  }
-  if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
-  return headers["x-keelson-explain"] === "config" ? runExplained(scope, work) : runWithStore(scope, work);
+  if (runtime.tracing !== undefined) return traced(scope, { nowMs, rejectedLength }, work);
+  begin(scope, nowMs, rejectedLength);
+  return entered(scope, work);
+}
+
+function entered<Result>(scope: RequestScope, work: (scope: RequestScope) => Promise<Result>): Promise<Result> {
+  return scope.headers?.["x-keelson-explain"] === "config" ? runExplained(scope, work) : runWithStore(scope, work);
 }
 
 async function runExplained<Result>(scope: RequestScope, work: (scope: RequestScope) => Promise<Result>): Promise<Result> {
   const { createExplainedReads } = await import("./explained-reads.ts");
   scope.reads = createExplainedReads();
   return runWithStore(scope, work);
+}
+
+function begin(scope: Scope, nowMs: number | undefined, rejectedLength: number | undefined): void {
+  const { observer, clock } = scope.runtime;
+  if (observer !== undefined) {
+    scope.startMs = nowMs ?? clock.now();
+    observer.began(scope);
+  }
+  if (rejectedLength !== undefined) scope.log.warn("request_id.rejected", { length: rejectedLength });
+}
+
+/** What a traced run begins with. */
+interface TracedBeginning {
+  readonly nowMs?: number | undefined;
+  readonly rejectedLength?: number | undefined;
+  readonly subject?: RunSubject | undefined;
+}
+
+/** The same, for a tracer: it is loaded with the first run. */
+async function traced<Result>(
+  scope: Scope,
+  { nowMs, rejectedLength, subject }: TracedBeginning,
+  work: (scope: RequestScope) => Promise<Result>,
+): Promise<Result> {
+  const { tracing: lazy } = scope.runtime;
+  // Safe: where there is none, this is not called.
+  const tracing = lazy?.value ?? (await (lazy as NonNullable<typeof lazy>).open());
+  const spans = tracing.spansOf(scope, () => scope.origin(), subject);
+  scope.spans = spans;
+  return spans.within(() => {
+    begin(scope, nowMs, rejectedLength);
+    return entered(scope, work);
+  });
 }
 
 /** What is known of a message before its handler runs. */
@@ -93,22 +131,21 @@ export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | 
   readonly signal?: AbortSignal;
   /** Where the message comes from. Default: it begins a trace. */
   readonly parent?: SpanContext | undefined;
+  /** What it is about; for a tracer. */
+  readonly subject?: RunSubject | undefined;
 }
 
 /** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
-  { requestId, user, handler, deadlineMs, logFields, signal, parent }: MessageFacts,
+  { requestId, user, handler, deadlineMs, logFields, signal, parent, subject }: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields, parent);
   scope.user = user;
   scope.handler = handler;
-  const { observer } = runtime;
-  if (observer !== undefined) {
-    scope.startMs = runtime.clock.now();
-    observer.began(scope);
-  }
+  if (runtime.tracing !== undefined) return traced(scope, { subject }, work);
+  begin(scope, undefined, undefined);
   return runWithStore(scope, work);
 }
 
@@ -134,7 +171,9 @@ class Scope implements RequestScope {
   reads: RequestScope["reads"] = undefined;
   isIdentified = false;
   readonly #parent: SpanContext | undefined;
-  #trace: RunTrace | undefined = undefined;
+  asked: RequestScope["asked"] = undefined;
+  spans: RunSpans | undefined = undefined;
+  #trace: RequestScope["trace"] | undefined = undefined;
   #log: Logger | undefined = undefined;
   #loggedHandler: string | undefined = undefined;
   #loggedUser: User | undefined = undefined;
@@ -161,9 +200,19 @@ class Scope implements RequestScope {
     this.#parent = parent;
   }
 
-  get trace(): RunTrace {
-    this.#trace ??= this.#openTrace();
+  get trace(): RequestScope["trace"] {
+    this.#trace ??= this.spans?.trace() ?? new RunTrace(this.runtime.newTraceDigits, this.origin().parent);
     return this.#trace;
+  }
+
+  /** Strangers choose neither our trace nor whether it is recorded. */
+  origin(): Origin {
+    const { headers, runtime } = this;
+    if (headers === undefined) return { parent: this.#parent };
+    const asked = runtime.server.options.trace?.incoming ?? (this.isIdentified ? "trust" : "link");
+    if (asked === "trust") return { parent: incomingSpan(headers, runtime.variables) };
+    // A link is a tracer's to keep.
+    return asked === "ignore" || this.spans === undefined ? nowhere : { link: incomingSpan(headers, runtime.variables) };
   }
 
   get context(): AmbientContext {
@@ -198,15 +247,9 @@ class Scope implements RequestScope {
       },
     });
   }
-
-  /** Strangers choose neither our trace nor whether it is recorded. */
-  #openTrace(): RunTrace {
-    const { headers, runtime } = this;
-    if (headers === undefined) return new RunTrace(runtime.newTraceDigits, this.#parent);
-    const asked = runtime.server.options.trace?.incoming ?? (this.isIdentified ? "trust" : "link");
-    return new RunTrace(runtime.newTraceDigits, asked === "trust" ? incomingSpan(headers, runtime.variables) : undefined);
-  }
 }
+
+const nowhere: Origin = Object.freeze({});
 
 /** The log of a handler in a scope. */
 export function logOf(scope: RequestScope, handler: string | undefined, user: User): Logger {
@@ -229,7 +272,7 @@ class ScopeFields extends LateContext {
     const { requestId, logFields, trace } = this.#scope;
     const { tenantId, id: userId } = this.#user;
     // As OpenTelemetry names it in logs that are not its own.
-    const fields = { requestId, tenantId, userId, handler: this.#handler, trace_id: trace.traceId };
+    const fields = { requestId, tenantId, userId, handler: this.#handler, trace_id: trace.traceId, span_id: trace.spanId };
     return logFields === undefined ? fields : { ...fields, ...logFields };
   }
 }

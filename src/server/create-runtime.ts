@@ -40,6 +40,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { type Server, serverInternals } from "./server.ts";
+import { isTracerRegistered, spanEnds } from "./traced-runs.ts";
 
 /** How long a write waits for its duplicate in flight, in milliseconds. */
 const defaultWaitMs = 10_000;
@@ -107,6 +108,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
+  const tracing = isTracerRegistered() ? lazy(async () => (await import("../run/run-spans.ts")).createTracing()) : undefined;
   const channels = new Map([
     ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }),
     ...state.registry.channels,
@@ -125,7 +127,13 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     resolver: createConfigResolver({ appOverrides: state.options.config ?? {} }),
     configRows: createCachedRows({
       ...cacheSettings(state.options.cache, options.isFrozenBetweenEvents === true),
-      reader: { read: async (...parameters) => (await runtime.lightAdapters()).configRows.read(...parameters) },
+      reader: {
+        read: async (...parameters) => {
+          const { configRows } = await runtime.lightAdapters();
+          if (tracing === undefined) return configRows.read(...parameters);
+          return (await tracing.open()).around("config fetch", () => configRows.read(...parameters));
+        },
+      },
       keyGroups: groupKeys(state.registry.configKeys.values()),
       clock,
       metrics,
@@ -138,12 +146,17 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     bodyLimitBytes: bodyLimit(state.options.limits),
     tableName: tableNames(prefix, variables),
     newRequestId: createRequestIds(clock),
+    // The lines of a run are written before its span ends.
     observer: observers(
-      createRunLines({ requests: state.options.log?.requests, clock, variables }),
-      options.measuring?.observer?.(clock),
+      observers(
+        createRunLines({ requests: state.options.log?.requests, clock, variables }),
+        options.measuring?.observer?.(clock),
+      ),
+      tracing && spanEnds,
     ),
     metrics,
     newTraceDigits: createRandomDigits(),
+    tracing,
     messages: lazy(async () =>
       (await import("../events/message-guard.ts")).createMessageGuard({
         proof: state.options.messages?.proof,

@@ -1,15 +1,12 @@
 // One trace from a request to all that follows from it, on both hosts.
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { DeleteMessageCommand, GetQueueUrlCommand, ReceiveMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { access, buildServer, currentContext, defineFeature, type PipelineContext } from "keelson";
-import { lambdaHttp, lambdaQueue, lambdaSweep } from "keelson/lambda";
-import { lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
+import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { rebuild } from "../../src/run/rebuild.ts";
 import type { Runtime } from "../../src/run/runtime.ts";
 import { serverInternals } from "../../src/server/server.ts";
+import { lambdaHost, receiveHooks } from "../fixtures/traced-hosts.ts";
 
 declare module "keelson" {
   interface Events {
@@ -22,10 +19,6 @@ declare module "keelson" {
 }
 
 type Line = Readonly<Record<string, unknown>>;
-interface Hook {
-  readonly headers: NodeJS.Dict<string | string[]>;
-  readonly id: string;
-}
 
 const ann = { id: "ann", tenantId: "acme" };
 const parent = (at: number) => ({ traceId: at.toString(16).padStart(32, "a"), spanId: at.toString(16).padStart(16, "b") });
@@ -34,14 +27,7 @@ const headersOf = (at: number) => {
   return { traceparent: `00-${traceId}-${spanId}-01`, tracestate: `theirs=${at}` };
 };
 
-const hooks: Hook[] = [];
-const receiver = createServer(async (request, response) => {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer); // without an encoding there is nothing else
-  const { id } = JSON.parse(Buffer.concat(chunks).toString()) as { readonly id: string };
-  hooks.push({ headers: request.headers, id });
-  response.writeHead(204, { connection: "close" }).end();
-});
+let receiver: Awaited<ReturnType<typeof receiveHooks>>;
 
 /** Lets nobody through before all are there. */
 function createGate(count: number) {
@@ -107,8 +93,7 @@ const tracing = defineFeature("tracing", (r) => {
     input: parcel,
     handler: async (ctx, { id }) => {
       note(ctx, "job", id);
-      const { port } = receiver.address() as AddressInfo; // safe: it listens on a port
-      await ctx.delivery.send("webhook", { url: `http://127.0.0.1:${port}/hook`, body: { id } });
+      await ctx.delivery.send("webhook", { url: receiver.url, body: { id } });
     },
   });
   r.job("parcel.remind", { input: parcel, handler: (ctx, { id }) => note(ctx, "later", id) });
@@ -120,13 +105,12 @@ const server = build();
 let app: TestApp;
 const printed: Line[] = [];
 beforeAll(async () => {
-  await new Promise<void>((resolve) => receiver.listen(0, "127.0.0.1", resolve));
+  receiver = await receiveHooks();
   app = await startTestApp(server, { webhooks: { allowHttp: true, allowPrivate: true } });
 });
 afterAll(async () => {
   await app.close();
-  receiver.closeAllConnections();
-  await new Promise((resolve) => receiver.close(resolve));
+  await receiver.close();
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -167,48 +151,9 @@ const lambda = (): Host => {
     for (const line of String(text).trim().split("\n")) printed.push(JSON.parse(line) as Line);
     return true;
   });
-  const server = build();
-  const [http, queue, sweep] = [lambdaHttp(server), lambdaQueue(server), lambdaSweep(server)];
-  return {
-    ask: async (method, at) => {
-      const headers = { authorization: `Bearer ${await app.token(ann)}`, ...headersOf(at) };
-      const event = lambdaEvent("httpApi", { method, path: `/parcels/${at}`, headers });
-      return JSON.parse(String((await http(event, lambdaContext())).body));
-    },
-    finish: async () => {
-      await sweep();
-      await consumeAll((queueName, body) => queue(lambdaEvent("sqs", { messages: [body], queue: queueName }), lambdaContext()));
-    },
-    lines: () => printed,
-  };
+  const { ask, finish } = lambdaHost(app, build(), ann);
+  return { ask: (method, at) => ask(method, `/parcels/${at}`, headersOf(at)), finish, lines: () => printed };
 };
-
-/** Hands the messages of all queues to a function until none is left for a while. */
-async function consumeAll(invoke: (queue: string, body: string) => Promise<unknown>): Promise<void> {
-  const sqs = new SQSClient({
-    endpoint: String(app.env["AWS_ENDPOINT_URL"]),
-    region: "us-east-1",
-    credentials: { accessKeyId: "test", secretAccessKey: "test" },
-  });
-  const names = [app.env["KEELSON_EVENT_QUEUE"] ?? "keelson-events", app.env["KEELSON_JOB_QUEUE"] ?? "keelson-jobs.fifo"];
-  try {
-    for (let empty = 0; empty < names.length; ) {
-      for (const name of names) {
-        const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: name }));
-        const { Messages = [] } = await sqs.send(
-          new ReceiveMessageCommand({ QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 1 }),
-        );
-        empty = Messages.length === 0 ? empty + 1 : 0;
-        for (const { Body = "", ReceiptHandle } of Messages) {
-          await invoke(name, Body);
-          await sqs.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
-        }
-      }
-    }
-  } finally {
-    sqs.destroy();
-  }
-}
 
 /** Everything that a parcel leads to. */
 const places = ["consumer", "job", "later", "projection", "request"];
@@ -233,7 +178,7 @@ describe.each([
       }
       // Each run is a place of its own in the trace.
       expect(new Set([...own.map(({ trace }) => trace.traceparent), headersOf(at).traceparent]).size).toBe(places.length + 1);
-      const [hook, ...more] = hooks.filter((one) => one.id === id);
+      const [hook, ...more] = receiver.hooks.filter((one) => one.id === id);
       expect(more).toEqual([]);
       expect(String(hook?.headers["traceparent"])).toMatch(new RegExp(`^00-${traceId}-[\\da-f]{16}-01$`));
       expect(hook?.headers).not.toHaveProperty("tracestate");

@@ -1,0 +1,60 @@
+import type { TracedRun } from "./spans.ts";
+import type { Attributes } from "./tracer.ts";
+
+/** How long texts of callers may become. */
+const longest = Object.freeze({ method: 32, path: 1_024, agent: 256 });
+const methods: readonly unknown[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
+
+function knownMethod(method: string | undefined): string {
+  return method !== undefined && methods.includes(method) ? method : "_OTHER";
+}
+
+/** As the conventions of HTTP have it: where the method says nothing, `HTTP` does. */
+export function requestName(method: string | undefined, route: string | undefined): string {
+  const known = knownMethod(method);
+  const verb = known === "_OTHER" ? "HTTP" : known;
+  return route === undefined ? verb : `${verb} ${route}`;
+}
+
+/** The pattern of a request's path, as clients see it. */
+export function routeOf({ route, runtime }: TracedRun): string | undefined {
+  if (route === undefined) return undefined;
+  return `${runtime.server.options.basePath ?? ""}${route.slice(route.indexOf(" ") + 1)}`;
+}
+
+/** What a request's span says when it begins, by the conventions of HTTP. The query is left out: it may hold secrets. */
+export function requestAttributes(scope: TracedRun): Attributes {
+  const { asked, headers = {} } = scope;
+  const method = asked?.method;
+  const known = knownMethod(method);
+  const forwarded = headers["x-forwarded-proto"];
+  return {
+    "http.request.method": known,
+    "http.request.method_original": method === known ? undefined : method?.slice(0, longest.method),
+    "http.route": routeOf(scope),
+    "url.path": asked?.path.slice(0, longest.path),
+    "url.scheme": forwarded === "http" || forwarded === "https" ? forwarded : asked?.isEncrypted === false ? "http" : "https",
+    "client.address": asked?.ip,
+    "user_agent.original": headers["user-agent"]?.slice(0, longest.agent),
+    ...triggerAttributes(scope, "http"),
+  };
+}
+
+/** What the span of a message's work says, by the conventions of messaging. */
+export function messageAttributes(scope: TracedRun, about: string, id: string): Attributes {
+  return {
+    "messaging.system.name": "aws.sqs",
+    "messaging.operation.name": "process",
+    "messaging.operation.type": "process",
+    "messaging.destination.name": about,
+    "messaging.destination.subscription.name": scope.handler,
+    "messaging.message.id": id,
+    "messaging.message.conversation_id": scope.requestId,
+    ...triggerAttributes(scope, "pubsub"),
+  };
+}
+
+/** What has called a function of Lambda. */
+export function triggerAttributes({ runtime }: TracedRun, trigger: "http" | "pubsub" | "timer" | "other"): Attributes {
+  return runtime.variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined ? {} : { "faas.trigger": trigger };
+}
