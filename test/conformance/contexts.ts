@@ -200,7 +200,7 @@ export const contextRows: readonly Row[] = [
     sentence: "The ID is placed in the ambient context together with tenant and user IDs.",
     prove: async ({ app, handle, newCaller, probe, route }) => {
       const as = newCaller();
-      const known = () => ({ ...currentContext(), signal: undefined });
+      const known = () => ({ ...currentContext(), signal: undefined, trace: undefined });
       const headers = { "x-request-id": "r-ambient" };
       const expected = { requestId: "r-ambient", tenantId: as.tenantId, userId: as.id };
 
