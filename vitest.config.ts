@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { heldResponses } from "./test/support/held/replaced-modules.ts";
 
 const source = (path: string) => join(import.meta.dirname, "src", path);
 
@@ -46,12 +47,13 @@ process.env["NODE_COMPILE_CACHE"] ??= join(import.meta.dirname, "node_modules/.c
 // Properties are tried as often as they say where coverage is measured, as in `.ci/run`; see test/support/runs.ts.
 if (process.argv.includes("--coverage")) process.env["KEELSON_TEST_RUNS"] ??= "all";
 
-// Holds what is logged against docs/messages.md.
-const knownLines = "test/support/known-lines.ts";
+// Hold what is logged against docs/messages.md, and what is answered against the OpenAPI document of its server.
+const everywhere = ["test/support/known-lines.ts", "test/support/hold-responses.ts"];
 
 // `npm test` runs all projects but `system`, `npm run test:system` runs that.
 export default defineConfig({
   resolve: { alias },
+  plugins: [heldResponses],
   test: {
     testTimeout: 120_000, // of tests that share two cores with three others
     hookTimeout: 60_000,
@@ -66,11 +68,11 @@ export default defineConfig({
           include: tests,
           exclude: [...system, ...alone, ...others],
           isolate: false,
-          setupFiles: ["test/support/leave-no-trace.ts", knownLines],
+          setupFiles: ["test/support/leave-no-trace.ts", ...everywhere],
         },
       },
-      { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others], setupFiles: [knownLines] } },
-      { extends: true, test: { name: "system", include: system, exclude: others, setupFiles: [knownLines] } },
+      { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others], setupFiles: everywhere } },
+      { extends: true, test: { name: "system", include: system, exclude: others, setupFiles: everywhere } },
       {
         extends: true,
         test: { name: "types", include: [], typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] } },

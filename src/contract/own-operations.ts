@@ -1,3 +1,4 @@
+import type { ConfigSource } from "../config/read/cascade.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import type { JsonSchema } from "./schema.ts";
 
@@ -54,7 +55,8 @@ const record = object(
 );
 
 const scope = oneOf("system", "tenant", "user");
-const source = oneOf("user", "tenant", "system", "app-override", "computed", "default", "missing");
+const sources: readonly ConfigSource[] = ["user-row", "tenant-row", "system-row", "app-override", "computed", "default"];
+const source = oneOf(...sources, "missing" satisfies ConfigSource);
 const target = { "scope?": scope, "tenantId?": text, "userId?": text };
 const change = { ...target, "reason?": { ...text, maxLength: 1_000 }, "expectedVersion?": version };
 const written = object({ key: text, "value?": {}, source, "version?": version });
@@ -62,13 +64,13 @@ const item = { key: text, type: oneOf("number", "boolean", "select", "text"), sc
 const shown = { ...item, "isSet?": flag, "version?": version };
 const stamps = { "updatedAt?": time, "updatedBy?": text, "reason?": text };
 const level = object({
-  source: oneOf("user", "tenant", "system", "app-override", "computed", "default"),
+  source: oneOf(...sources),
   isSet: flag,
   active: flag,
   "value?": {},
   "version?": version,
   ...stamps,
-  "expiresAt?": time,
+  "expiresAt?": { ...text, description: "ISO 8601, or seconds since the epoch where the row has a time that no calendar has." },
   "note?": text,
 });
 const declaration = object({

@@ -252,6 +252,7 @@ test.each([
   ],
   ["a narrower level than the key's", { value: 5, scope: "user" }, [{ field: "scope", error: "a tenant key has no user rows" }]],
   ["a level that is none", { value: 5, scope: "planet" }, [{ field: "scope", error: "must be system, tenant or user" }]],
+  ["a level that is no text", { value: 5, scope: {} }, [{ field: "scope", error: "must be system, tenant or user" }]],
   [
     "a level called like a member of every object",
     { value: 5, scope: "constructor" },

@@ -100,7 +100,8 @@ test("codes that are made of data are remembered up to a bound", async () => {
 test("a success whose status its handler does not declare is warned of, once a process", async () => {
   const mugs = defineFeature("mugs", (r) => {
     const input = z.object({ status: z.coerce.number() });
-    const handler = async (_: unknown, { status }: { readonly status: number }) => reply({}, { status });
+    const handler = async (_: unknown, { status }: { readonly status: number }) =>
+      reply(status < 300 ? {} : undefined, { status });
     r.query("mug.show", { route: "GET /mugs", ...everyone, input, handler });
     r.write("mug.add", { route: "POST /mugs", ...everyone, input, status: [201, 303], handler });
   });

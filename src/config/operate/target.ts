@@ -77,7 +77,8 @@ export function authorizeTarget(user: User, { scope, tenantId, userId }: ConfigT
   const fields = ids
     .filter(([, value]) => !isIdentifier(value))
     .map(([field]) => ({ field, error: "is not an ID that a token can have" }));
-  if (scope !== undefined && !Object.hasOwn(breadth, scope)) {
+  // What a route was sent may be of any type, and need not turn into a text.
+  if (scope !== undefined && (typeof scope !== "string" || !Object.hasOwn(breadth, scope))) {
     fields.push({ field: "scope", error: "must be system, tenant or user" });
   }
   if (fields.length > 0) throw new ValidationError(fields);
