@@ -144,7 +144,8 @@ const onOne = {
   },
   isolation_unavailable: () => inLambda(isolated)("/row", { as: ann }),
   overloaded: async () => {
-    const upload = () => inContainer("/waits", { method: "POST", as: ann, headers: newKey(), body: "x".repeat(150_000) });
+    const upload = () =>
+      inContainer("/waits", { method: "POST", as: ann, headers: newKey(), body: { text: "x".repeat(150_000) } });
     const answers = [upload(), upload()];
     const first = await Promise.race(answers);
     held.resolve({});
