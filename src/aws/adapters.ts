@@ -57,7 +57,7 @@ export async function openAwsAdapters(
   const inAccount = wall?.account;
   const committing = inAccount && ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
   const configName = runtime.tableName(configTable.name);
-  const lean = light && measured ? measured.measuredRows(light.rows, metrics) : light?.rows;
+  const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
   const rows = dynamoConfigRows(database, configName, { lean });
   const { registry } = runtime.server;
   const isRenaming = [...registry.configKeys.values()].some(({ definition }) => definition.formerly !== undefined);

@@ -31,7 +31,8 @@ test("rows that are read without the SDK are measured alike; what the SDK is ask
   const answers = [[{}], undefined];
   const rows = measuredRows({ read: async () => answers.shift() }, metrics);
 
-  expect(await rows.read("t", [], false)).toEqual([{}]);
-  expect(await rows.read("t", [], false)).toBeUndefined();
+  expect(await rows?.read("t", [], false)).toEqual([{}]);
+  expect(await rows?.read("t", [], false)).toBeUndefined();
+  expect(measuredRows(undefined, metrics)).toBeUndefined();
   expect(values.map(([series]) => series)).toEqual(["db.client.operation.duration aws.dynamodb BatchGetItem"]);
 });

@@ -24,16 +24,18 @@ export function measureCalls(client: MeasuredClient, metrics: Metrics): void {
   );
 }
 
-/** The same of rows that are read without the SDK. What the SDK has to ask again is measured there. */
-export function measuredRows(rows: Pick<LeanRows, "read">, metrics: Metrics): Pick<LeanRows, "read"> {
-  return {
-    read: async (...given) => {
-      const startMs = performance.now();
-      const items = await rows.read(...given);
-      if (items !== undefined) note(metrics, "BatchGetItem", startMs);
-      return items;
-    },
-  };
+/** The same of rows that are read without the SDK, where they are. What the SDK has to ask again is measured there. */
+export function measuredRows(rows: Pick<LeanRows, "read"> | undefined, metrics: Metrics): Pick<LeanRows, "read"> | undefined {
+  return (
+    rows && {
+      read: async (...given) => {
+        const startMs = performance.now();
+        const items = await rows.read(...given);
+        if (items !== undefined) note(metrics, "BatchGetItem", startMs);
+        return items;
+      },
+    }
+  );
 }
 
 /** `GetItemCommand` is the operation `GetItem`. */

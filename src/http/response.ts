@@ -68,7 +68,7 @@ function respond(
 
 function statusOf(body: unknown, { status: declared }: ResponseFacts): number {
   if (declared === undefined) return body === undefined ? 204 : 200;
-  return body === undefined && declared.includes(204) ? 204 : (declared[0] ?? 200);
+  return body === undefined && declared.includes(204) ? 204 : (declared[0] as number); // safe: boot refuses an empty list
 }
 
 /** A stream that nobody will read is cancelled, so that what stands behind it is let go. */
