@@ -114,6 +114,20 @@ test("a request that waited for room until its client left was never begun, and 
   expect(new Set(lines.map(({ route }) => route))).toEqual(new Set(["/held/:name"]));
 });
 
+test("one of a pipeline that waited for room until its connection closed has no line either", async () => {
+  const served = await serving();
+  const client = await rawClient(served.port, ask("/held/a").repeat(300));
+  await expect.poll(() => served.probe.running).toBe(100);
+  await expect.poll(() => requestsOf(served).size).toBeGreaterThan(100);
+  client.socket.destroy();
+  for (const [socket] of served.connections.known) socket.destroy(); // nothing is read that would say so
+  await expect.poll(() => served.connections.known.size).toBe(0);
+  served.probe.letGo();
+
+  const lines = await ended(served, 100);
+  expect(new Set(lines.map(({ route, aborted }) => [route, aborted].join()))).toEqual(new Set(["/held/:name,true"]));
+});
+
 test.each([
   ["headers that are too large", `GET / HTTP/1.1\r\nx: ${"a".repeat(20_000)}\r\n\r\n`, 431, undefined],
   ["what is no HTTP", "hello\r\n\r\n", 400, undefined],
