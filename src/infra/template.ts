@@ -86,7 +86,7 @@ export function templateText(template: Template): string {
 }
 
 /** What fits into a line is written in one: a template is read by people, and its bytes count. */
-const longestLine = 100;
+const longestLine = 140;
 
 function written(value: unknown, newline: string): string {
   const line = JSON.stringify(value);
