@@ -18,7 +18,8 @@ import * as z from "zod";
 import { declareConfig } from "./config.ts";
 import { presignDownload } from "./storage.ts";
 
-const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().positive() });
+/** From a byte up: DynamoDB stores no number that is much smaller. */
+const newFile = z.object({ name: z.string().min(1).max(200), sizeMb: z.number().min(0.000001) });
 const file = z.object({ id: z.string(), name: z.string(), sizeMb: z.number() });
 const fileId = z.object({ id: z.string().max(100) });
 const nothing = z.undefined();
