@@ -1,11 +1,8 @@
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { asyncApiDocument } from "../contract/asyncapi.ts";
+import { documentText } from "../contract/openapi.ts";
+import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { CommandContext } from "./command-context.ts";
-import { loadServer } from "./load-server.ts";
-import { oneLine } from "./one-line.ts";
-import { runCommand, UsageError } from "./run-command.ts";
+import { runDocumentCommand } from "./document-command.ts";
 
 /** What `keelson asyncapi --help` prints. */
 export const asyncApiUsage = `Usage: keelson asyncapi <module> [options]
@@ -25,27 +22,9 @@ Exit codes: 0 done; 1 failed, or a schema is named; 2 wrong usage.`;
 
 /** Runs `keelson asyncapi` and returns its exit code: 0, 1 where it failed or a schema cannot say itself, 2 where it was used wrongly. */
 export function runAsyncApiCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = async ({ out }: ReturnType<typeof parse>["values"], module: string | undefined) => {
-    if (module === undefined) throw new UsageError("no module is given; use keelson asyncapi <module>");
-    const { document, unsaid } = await asyncApiDocument(await loadServer(module), dirname(resolve(module)));
-    await write(JSON.stringify(document, undefined, 2), out, context);
-    for (const { where, vendor, why } of unsaid) context.complain(oneLine(`keelson: ${where} (${vendor}): ${why}`));
-    return unsaid.length === 0 ? 0 : 1;
+  const make = async (server: DeclaredServer, directory: string) => {
+    const { document, unsaid } = await asyncApiDocument(server, directory);
+    return { text: documentText(document), unsaid };
   };
-  return runCommand({ usage: asyncApiUsage, parse, run }, args, context);
-}
-
-async function write(text: string, out: string | undefined, { print }: CommandContext): Promise<void> {
-  if (out === undefined) return print(text);
-  await mkdir(dirname(resolve(out)), { recursive: true });
-  await writeFile(out, `${text}\n`);
-  print(`${out}: ${Buffer.byteLength(text) + 1} bytes`);
-}
-
-function parse(args: readonly string[]) {
-  return parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: { out: { type: "string" }, help: { type: "boolean", default: false } },
-  });
+  return runDocumentCommand({ name: "asyncapi", usage: asyncApiUsage, make }, args, context);
 }

@@ -26,7 +26,6 @@ import { configHandlers } from "../operators/config-handlers.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
 import { lazy } from "../process/lazy.ts";
-import type { LifecycleState } from "../process/lifecycle.ts";
 import { clientLogHandler } from "../routes/client-log.ts";
 import { healthHandlers } from "../routes/health.ts";
 import { metricsPage } from "../routes/metrics-page.ts";
@@ -39,6 +38,7 @@ import { observers } from "../run/run-observer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
+import { createLifecycle } from "./runtime-lifecycle.ts";
 import { type Server, serverInternals } from "./server.ts";
 import { isTracerRegistered, spanEnds } from "./traced-runs.ts";
 
@@ -282,22 +282,6 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...openApiHandlers(runtime.server, environment),
   ];
   return runtime;
-}
-
-function createLifecycle(): Runtime["lifecycle"] {
-  const controller = new AbortController();
-  // A Lambda function has no life of its own: it runs for as long as it is asked.
-  let state: LifecycleState = "running";
-  return {
-    get state() {
-      return state === "running" && controller.signal.aborted ? "draining" : state;
-    },
-    draining: controller.signal,
-    drain: () => controller.abort(),
-    enter: (entered) => {
-      state = entered;
-    },
-  };
 }
 
 /**
