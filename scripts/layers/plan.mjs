@@ -24,6 +24,7 @@ export const folders = [
   "tenants",
   "run",
   "delivery",
+  "observe",
   "declare",
   "events",
   "http",

@@ -1,9 +1,9 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { createMetrics } from "../metrics/bounded-metrics.ts";
 import { metricList } from "../metrics/metric-list.ts";
+import type { Measuring } from "../observe/measuring.ts";
+import { createRunMetrics } from "../observe/run-metrics.ts";
 import type { Clock } from "../process/clock.ts";
-import type { Measuring } from "../run/measuring.ts";
-import { createRunMetrics } from "../run/run-metrics.ts";
 import { declaredLabels } from "../server/declared-labels.ts";
 import { measureLoopDelay } from "./loop-delay.ts";
 import { otelSink, registeredMeter } from "./otel-metrics.ts";

@@ -2,9 +2,9 @@ import type { Metrics as Powertools } from "@aws-lambda-powertools/metrics";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { createMetrics, type MetricSink, type SeriesLabels } from "../metrics/bounded-metrics.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { Measuring } from "../observe/measuring.ts";
+import { createRunMetrics } from "../observe/run-metrics.ts";
 import type { Variables } from "../process/environment.ts";
-import type { Measuring } from "../run/measuring.ts";
-import { createRunMetrics } from "../run/run-metrics.ts";
 import { declaredLabels } from "../server/declared-labels.ts";
 
 /** The package that writes them. */

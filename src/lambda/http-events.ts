@@ -1,7 +1,7 @@
 import { routed } from "../declare/routes.ts";
 import { createRouteTable } from "../http/route-table.ts";
+import type { RunObserver } from "../observe/run-observer.ts";
 import { answer, fail, finish } from "../run/pipeline.ts";
-import type { RunObserver } from "../run/run-observer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope, ScopeFacts } from "../run/scope.ts";
 import { formReader, type HttpCodec, type LambdaAnswer, toAnswer, tooLarge, type WholeResponse, wholeAnswer } from "./codec.ts";

@@ -1,7 +1,7 @@
 import { openAwsAdapters } from "../aws/adapters.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
-import type { Measuring } from "../run/measuring.ts";
+import type { Measuring } from "../observe/measuring.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import type { Server } from "../server/server.ts";

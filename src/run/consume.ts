@@ -7,12 +7,12 @@ import { checkPayload } from "../events/check-payload.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import type { User } from "../identity/user.ts";
+import type { TaskEnd } from "../observe/run-observer.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import { type ClaimKey, claimKey, keyText, skewMs } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Adapters } from "./adapters.ts";
 import { run } from "./run.ts";
-import type { TaskEnd } from "./run-observer.ts";
 import type { Runtime } from "./runtime.ts";
 import { type RequestScope, runInMessageScope } from "./scope.ts";
 

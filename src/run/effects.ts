@@ -1,6 +1,7 @@
 import type { TraceHeaders } from "../context/trace.ts";
+import type { Effects } from "../declare/effects.ts";
 import type { JobDeclaration } from "../declare/message-handlers.ts";
-import type { DeliveryAccessor, EnqueueOptions, StepOptions } from "../declare/pipeline-context.ts";
+import type { EnqueueOptions, StepOptions } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
 import { AccessDeniedError } from "../errors/errors.ts";
 import { quoted } from "../errors/quoted.ts";
@@ -22,22 +23,6 @@ import type { Steps } from "../once/steps.ts";
 import type { Adapters } from "./adapters.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
-
-/** What follows from a run: the events that it publishes, the jobs that it enqueues, the messages that it delivers. */
-export interface Effects {
-  publish(type: string, payload: unknown): Promise<void>;
-  enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }>;
-  unschedule(jobId: string): Promise<boolean>;
-  deliver: DeliveryAccessor["send"];
-  step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown>;
-  /** Commits items together with the events so far, and dispatches these. */
-  commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void>;
-  /**
-   * Commits the events of a run that came to its end without a commit, and the items of `joining`, which is asked only where
-   * something was done; `answer` only where there may be any. Nothing is published any more.
-   */
-  settle(answer: () => WriteAnswer, joining?: () => Promise<readonly TransactionItem[]>): Promise<void>;
-}
 
 /** How long an answer waits for its events to be dispatched, in milliseconds; they arrive all the same. */
 const dispatchMs = 2_000;

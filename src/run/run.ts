@@ -1,4 +1,5 @@
 import type { CommitItem } from "../context/database.ts";
+import type { Effects } from "../declare/effects.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Cause } from "../events/cause.ts";
 import type { WriteAnswer } from "../once/answer.ts";
@@ -6,7 +7,7 @@ import type { TransactionItem } from "../once/claim-store.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
 import type { Adapters } from "./adapters.ts";
 import { type ContextParts, createContext } from "./context.ts";
-import { createEffects, type Effects } from "./effects.ts";
+import { createEffects } from "./effects.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
 import type { WriteHooks } from "./write-hooks.ts";

@@ -11,6 +11,8 @@ import type { RouteTable } from "../http/route-table.ts";
 import type { Authenticator } from "../identity/authenticator.ts";
 import type { ServerLogger } from "../log/server-logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import type { RunObserver } from "../observe/run-observer.ts";
+import type { Tracing } from "../observe/spans.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Environment, Variables } from "../process/environment.ts";
 import type { Lazy } from "../process/lazy.ts";
@@ -20,9 +22,7 @@ import type { Adapters } from "./adapters.ts";
 import type { InFlightWork } from "./in-flight-work.ts";
 import type { Projections } from "./projections.ts";
 import type { RequestIds } from "./request-id.ts";
-import type { RunObserver } from "./run-observer.ts";
 import type { Runs } from "./runs.ts";
-import type { Tracing } from "./spans.ts";
 
 /** A server bound to its adapters: what requests run on. */
 export interface Runtime {

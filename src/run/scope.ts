@@ -3,11 +3,11 @@ import { incomingSpan, RunTrace, type SpanContext, type Trace } from "../context
 import { anonymous, type User } from "../identity/user.ts";
 import type { Logger } from "../log/logger.ts";
 import { LateContext } from "../log/server-logger.ts";
+import type { ObservedRun } from "../observe/run-observer.ts";
+import type { AskedRequest, Origin, RunSpans, RunSubject } from "../observe/spans.ts";
 import type { ExplainedReads } from "./explained-reads.ts";
 import { adoptRequestId } from "./request-id.ts";
-import type { ObservedRun } from "./run-observer.ts";
 import type { Runtime } from "./runtime.ts";
-import type { AskedRequest, Origin, RunSpans, RunSubject } from "./spans.ts";
 
 /** One request or message on its way through: its ambient store, and what is known of it so far. */
 export interface RequestScope extends AmbientStore, ObservedRun {

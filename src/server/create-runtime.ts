@@ -21,6 +21,10 @@ import { type AuthOptions, authProblems } from "../identity/auth-options.ts";
 import { createAuthenticator } from "../identity/authenticator.ts";
 import type { PowertoolsThreshold } from "../log/load-powertools.ts";
 import { createServerLogger } from "../log/server-logger.ts";
+import type { Measuring } from "../observe/measuring.ts";
+import { createRunLines } from "../observe/run-lines.ts";
+import { observers } from "../observe/run-observer.ts";
+import { isTracerRegistered, spanEnds } from "../observe/traced-runs.ts";
 import type { ClaimSchedule } from "../once/claims.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
 import { type Clock, systemClock } from "../process/clock.ts";
@@ -31,16 +35,12 @@ import { healthHandlers } from "../routes/health.ts";
 import { metricsPage } from "../routes/metrics-page.ts";
 import { openApiHandlers } from "../routes/openapi.ts";
 import type { Adapters, ParameterReader } from "../run/adapters.ts";
-import type { Measuring } from "../run/measuring.ts";
 import { createRequestIds } from "../run/request-id.ts";
-import { createRunLines } from "../run/run-lines.ts";
-import { observers } from "../run/run-observer.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createSecrets } from "../secrets/secrets.ts";
 import { createBootParameterLoader, readKeyRing } from "./boot-parameters.ts";
 import { createLifecycle } from "./runtime-lifecycle.ts";
 import { type Server, serverInternals } from "./server.ts";
-import { isTracerRegistered, spanEnds } from "./traced-runs.ts";
 
 /** How long a write waits for its duplicate in flight, in milliseconds. */
 const defaultWaitMs = 10_000;
@@ -108,7 +108,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
-  const tracing = isTracerRegistered() ? lazy(async () => (await import("../run/run-spans.ts")).createTracing()) : undefined;
+  const tracing = isTracerRegistered() ? lazy(async () => (await import("../observe/run-spans.ts")).createTracing()) : undefined;
   const channels = new Map([
     ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }),
     ...state.registry.channels,

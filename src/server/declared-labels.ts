@@ -2,8 +2,8 @@ import { builtInChannels } from "../declare/declare-messages.ts";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { deliveryJob } from "../events/delivery.ts";
 import type { DeclaredLabels } from "../metrics/bounded-metrics.ts";
+import { routeLabel } from "../observe/run-metrics.ts";
 import { configHandlers } from "../operators/config-handlers.ts";
-import { routeLabel } from "../run/run-metrics.ts";
 
 /** The routes of keelson's own that every server has beside those of its configuration. */
 const ownRoutes = ["POST /log", "GET /health/ready", "GET /health/live", "GET /metrics"] as const;

@@ -1,6 +1,6 @@
 import type { SpanContext, Trace } from "../context/trace.ts";
+import type { Effects } from "../declare/effects.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
-import type { Effects } from "./effects.ts";
 import { LateSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import { messageAttributes, requestAttributes, requestName, routeOf, triggerAttributes } from "./span-attributes.ts";
@@ -123,9 +123,8 @@ class SpansOfRun implements RunSpans {
   }
 
   /** What it publishes, enqueues and delivers has a span each, and so have its steps. */
-  producing<Given>(given: Given): Given {
-    const effects = given as unknown as Effects; // safe: nothing else is given
-    const produced: Effects = {
+  producing(effects: Effects): Effects {
+    return {
       publish: (type, payload) => this.#produced("publish", "create", type, () => effects.publish(type, payload)),
       enqueue: (name, payload, options) => this.#produced("enqueue", "send", name, () => effects.enqueue(name, payload, options)),
       unschedule: (jobId) => effects.unschedule(jobId),
@@ -134,7 +133,6 @@ class SpansOfRun implements RunSpans {
       commit: (items, answer) => effects.commit(items, answer),
       settle: (answer, joining) => effects.settle(answer, joining),
     };
-    return produced as unknown as Given; // safe: as above
   }
 
   /** The message that is being sent has its ID. */

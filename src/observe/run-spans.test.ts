@@ -29,9 +29,9 @@ import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import { access } from "../identity/access.ts";
+import { runInScope } from "../run/scope.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
-import { runInScope } from "./scope.ts";
 import { headersOf, remoteSpan } from "./tracer.ts";
 
 declare module "../context/names.ts" {

@@ -1,4 +1,4 @@
-import type { RunObserver } from "../run/run-observer.ts";
+import type { RunObserver } from "./run-observer.ts";
 
 /** OpenTelemetry's API keeps there what an SDK has registered itself with. */
 export function isTracerRegistered(): boolean {

@@ -1,4 +1,5 @@
 import type { SpanContext, Trace } from "../context/trace.ts";
+import type { Effects } from "../declare/effects.ts";
 import type { ServerOptions } from "../declare/options.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
@@ -62,7 +63,7 @@ export interface RunSpans {
   /** Its commit has a span. */
   committing(parts: RunParts): RunParts;
   /** The effects of the run, of which what is published, enqueued and delivered has a span each, and each step. */
-  producing<Effects>(effects: Effects): Effects;
+  producing(effects: Effects): Effects;
   /** The message that is being sent has its ID. */
   named(id: string): void;
   /** What a request has failed with. */
