@@ -1,58 +1,72 @@
 import type { TracerSpan } from "./tracer.ts";
 
-/** A span that is started when something is asked of it. Nobody but its run ends it. */
+/**
+ * A span that is started when something is asked of it. Nobody but its run ends it. Once it is started it lets go of what it was
+ * made of: a context outlives its run in whatever was opened there, such as a connection that stays open.
+ */
 export class LateSpan implements TracerSpan {
-  readonly #span: () => TracerSpan;
+  #start: (() => TracerSpan) | undefined;
+  #started: TracerSpan | undefined = undefined;
 
-  constructor(span: () => TracerSpan) {
-    this.#span = span;
+  constructor(start: () => TracerSpan) {
+    this.#start = start;
+  }
+
+  /** The span itself. */
+  started(): TracerSpan {
+    if (this.#start !== undefined) {
+      this.#started = this.#start();
+      this.#start = undefined;
+    }
+    // Safe: one of both is there.
+    return this.#started as TracerSpan;
   }
 
   spanContext() {
-    return this.#span().spanContext();
+    return this.started().spanContext();
   }
 
   isRecording(): boolean {
-    return this.#span().isRecording();
+    return this.started().isRecording();
   }
 
   setAttribute(...given: Parameters<TracerSpan["setAttribute"]>): this {
-    this.#span().setAttribute(...given);
+    this.started().setAttribute(...given);
     return this;
   }
 
   setAttributes(...given: Parameters<TracerSpan["setAttributes"]>): this {
-    this.#span().setAttributes(...given);
+    this.started().setAttributes(...given);
     return this;
   }
 
   addEvent(...given: Parameters<TracerSpan["addEvent"]>): this {
-    this.#span().addEvent(...given);
+    this.started().addEvent(...given);
     return this;
   }
 
   addLink(...given: Parameters<TracerSpan["addLink"]>): this {
-    this.#span().addLink(...given);
+    this.started().addLink(...given);
     return this;
   }
 
   addLinks(...given: Parameters<TracerSpan["addLinks"]>): this {
-    this.#span().addLinks(...given);
+    this.started().addLinks(...given);
     return this;
   }
 
   setStatus(...given: Parameters<TracerSpan["setStatus"]>): this {
-    this.#span().setStatus(...given);
+    this.started().setStatus(...given);
     return this;
   }
 
   updateName(...given: Parameters<TracerSpan["updateName"]>): this {
-    this.#span().updateName(...given);
+    this.started().updateName(...given);
     return this;
   }
 
   recordException(...given: Parameters<TracerSpan["recordException"]>): void {
-    this.#span().recordException(...given);
+    this.started().recordException(...given);
   }
 
   end(): void {}

@@ -50,8 +50,10 @@ class SpansOfRun implements RunSpans {
   readonly #outer: TracerContext;
   /** Whether an instrumentation of Node's HTTP has the span of this request. */
   readonly #isForeign: boolean;
-  readonly #recorded = new WeakSet<object>();
-  #span: TracerSpan | undefined;
+  /** Started when it is first asked for: who calls decides which trace it is part of. */
+  readonly #late: LateSpan;
+  /** What has been recorded, once something is. */
+  #recorded: WeakSet<object> | undefined = undefined;
 
   constructor(tracer: Tracer, scope: TracedRun, origin: () => Origin, subject: RunSubject | undefined) {
     this.#tracer = tracer;
@@ -59,13 +61,14 @@ class SpansOfRun implements RunSpans {
     this.#origin = origin;
     this.#subject = subject;
     this.#outer = tracer.active();
+    this.#late = new LateSpan(() => this.#start());
     this.#isForeign = tracer.isHttp(this.#outer) && tracer.spanOf(this.#outer) !== undefined;
   }
 
   /** Runs the run, with its span as the active one. */
   within<Result>(work: () => Result): Result {
     if (this.#isForeign) return work();
-    return this.#tracer.within(this.#tracer.withSpan(this.#outer, new LateSpan(() => this.#own())), work);
+    return this.#tracer.within(this.#tracer.withSpan(this.#outer, this.#late), work);
   }
 
   /** `undefined` where no span is one. */
@@ -162,10 +165,8 @@ class SpansOfRun implements RunSpans {
     if (status >= serverErrors) span.setAttribute("error.type", String(status)).setStatus(failed);
   }
 
-  /** Started when it is first asked for: who calls decides which trace it is part of. */
   #own(): TracerSpan {
-    this.#span ??= this.#start();
-    return this.#span;
+    return this.#late.started();
   }
 
   #start(): TracerSpan {
@@ -251,6 +252,7 @@ class SpansOfRun implements RunSpans {
   /** Each error is recorded once: on the span where it happened. */
   #isNew(error: unknown): boolean {
     if (typeof error !== "object" || error === null) return true;
+    this.#recorded ??= new WeakSet();
     const isNew = !this.#recorded.has(error);
     this.#recorded.add(error);
     return isNew;
