@@ -53,6 +53,26 @@ test("what labels are kept for is bounded from one invocation to the next", () =
   expect(lines).toHaveLength(301);
 });
 
+test("the end of an invocation looks at nothing but the labels that it has measured", () => {
+  let looks = 0;
+  class Counting extends powertools.Metrics {
+    override hasStoredMetrics(): boolean {
+      looks += 1;
+      return super.hasStoredMetrics();
+    }
+  }
+  const sink = emfSink({ Metrics: Counting }, { namespace: "shop-dev", serviceName: "shop" });
+  const series = Array.from({ length: 100 }, (_, index) => ({ n: `n${index}` }));
+  for (const labels of series) sink.record(metric(), 1, labels);
+  sink.flush();
+  looks = 0;
+  sink.record(metric(), 1, { ...series[0] });
+  sink.flush();
+
+  expect(lines).toHaveLength(101);
+  expect(looks).toBeLessThan(5);
+});
+
 test("without Powertools' package the function runs, and says what to install", async () => {
   const server = buildServer({ features: [], metrics: {} });
   const measuring = await openLambdaMetrics(serverInternals(server), {}, async () => undefined);

@@ -55,27 +55,36 @@ export function emfSink(
   place: { readonly namespace: string; readonly serviceName: string },
 ): EmfSink {
   const lines = new Map<string, Line>();
+  /** By the labels of a series, which are one object. */
+  let known = new WeakMap<SeriesLabels, Line>();
+  /** What has values. */
+  const filled = new Set<Line>();
+  const lineOf = (dimensions: readonly string[], labels: SeriesLabels): Line => {
+    const entries = Object.entries(labels);
+    const of = (isDimension: boolean) =>
+      Object.fromEntries(entries.filter(([label]) => dimensions.includes(label) === isDimension));
+    const [defaultDimensions, properties] = [of(true), of(false)];
+    const key = JSON.stringify([defaultDimensions, properties]);
+    const line = lines.get(key) ?? { metrics: new Metrics({ ...place, defaultDimensions }), properties };
+    lines.set(key, line);
+    known.set(labels, line);
+    return line;
+  };
   return {
     record: ({ name, unit, dimensions = [] }, value, labels) => {
-      const entries = Object.entries(labels);
-      const of = (isDimension: boolean) =>
-        Object.fromEntries(entries.filter(([label]) => dimensions.includes(label) === isDimension));
-      const [defaultDimensions, properties] = [of(true), of(false)];
-      const key = JSON.stringify([defaultDimensions, properties]);
-      let line = lines.get(key);
-      if (line === undefined) {
-        line = { metrics: new Metrics({ ...place, defaultDimensions }), properties };
-        lines.set(key, line);
-      }
+      const line = known.get(labels) ?? lineOf(dimensions, labels);
+      filled.add(line);
       line.metrics.addMetric(name, unitOf(unit), value);
     },
     flush: () => {
-      for (const { metrics, properties } of lines.values()) {
-        if (!metrics.hasStoredMetrics()) continue;
+      for (const { metrics, properties } of filled) {
         for (const [name, value] of Object.entries(properties)) metrics.addMetadata(name, value);
         metrics.publishStoredMetrics();
       }
-      if (lines.size > maxLines) lines.clear();
+      filled.clear();
+      if (lines.size <= maxLines) return;
+      lines.clear();
+      known = new WeakMap();
     },
   };
 }
