@@ -23,9 +23,17 @@ export const files = defineFeature("files", (r) => {
 });
 
 const options = { features: [files], cache: { ttlMs: 3_600_000 } } as const;
+const silent = { ...options, log: { requests: false } } as const;
 
 /** Every host of this folder serves it. Rows are kept for an hour, as the peers keep theirs, which write no line of their own. */
-export const server = buildServer({ ...options, log: { requests: false } });
+export const server = buildServer(silent);
 
 /** The same with a line for each request, as it is by default. */
 export const telling = buildServer(options);
+
+/** The same with the trace that a request names, and without. */
+export const joining = buildServer({ ...silent, trace: { incoming: "trust" } });
+export const ignoring = buildServer({ ...silent, trace: { incoming: "ignore" } });
+
+/** The same with each request measured. */
+export const measuring = buildServer({ ...silent, metrics: { access: access.everyone } });

@@ -1,21 +1,29 @@
-// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged|told>`.
+// One of the HTTP servers of `http.ts`, in a process of its own: `node http-server.ts <ours|bare|fastify> <silent|logged|told|measured>`.
 import { writeSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
 import fastify, { LogController } from "fastify";
 import { destination } from "pino";
+import { Histogram, Registry } from "prom-client";
 import { runContainer } from "../src/container/index.ts";
-import { server, telling } from "./feature.ts";
+import { measuring, server, telling } from "./feature.ts";
 
-/** Whether a handler writes a line, or each request does at its end. */
-interface Lines {
+/** What there is of a request beside its answer. */
+interface Kind {
+  /** Its handler writes a line. */
   readonly isLogged: boolean;
+  /** It has a line at its end. */
   readonly isTold: boolean;
+  /** It is measured. */
+  readonly isMeasured: boolean;
 }
 
-const starts: Readonly<Record<string, (lines: Lines) => Promise<number>>> = {
-  ours: async ({ isTold }) => (await runContainer(isTold ? telling : server, { port: 0, host: "127.0.0.1" })).port,
+const starts: Readonly<Record<string, (kind: Kind) => Promise<number>>> = {
+  ours: async ({ isTold, isMeasured }) => {
+    const served = isTold ? telling : isMeasured ? measuring : server;
+    return (await runContainer(served, { port: 0, host: "127.0.0.1" })).port;
+  },
   bare: async ({ isLogged }) => {
     const http = createServer(({ headers }, response) => {
       if (isLogged) writeSync(1, line(headers["x-request-id"]));
@@ -26,7 +34,7 @@ const starts: Readonly<Record<string, (lines: Lines) => Promise<number>>> = {
     await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
     return (http.address() as AddressInfo).port; // safe: it listens on a port
   },
-  fastify: async ({ isLogged, isTold }) => {
+  fastify: async ({ isLogged, isTold, isMeasured }) => {
     const parameters = new DynamoDBProvider({ tableName: "keelson-parameters" });
     const logger = isLogged || isTold ? { stream: destination({ dest: 1, sync: true }) } : false;
     const app = fastify({
@@ -37,6 +45,17 @@ const starts: Readonly<Record<string, (lines: Lines) => Promise<number>>> = {
     if (isTold) {
       app.addHook("onResponse", async ({ method, routeOptions, log }, { statusCode, elapsedTime }) => {
         log.info({ method, route: routeOptions.url, status: statusCode, durationMs: elapsedTime }, "request.completed");
+      });
+    }
+    if (isMeasured) {
+      const duration = new Histogram({
+        name: "http_server_request_duration_seconds",
+        help: "How long a request took.",
+        labelNames: ["method", "route", "status"],
+        registers: [new Registry()],
+      });
+      app.addHook("onResponse", async ({ method, routeOptions }, { statusCode, elapsedTime }) => {
+        duration.observe({ method, route: routeOptions.url ?? "none", status: statusCode }, elapsedTime / 1_000);
       });
     }
     app.get(`/limits/${isLogged ? "logged" : "silent"}`, async (request, reply) => {
@@ -51,7 +70,9 @@ const starts: Readonly<Record<string, (lines: Lines) => Promise<number>>> = {
 };
 
 const [, , name = "", kind] = process.argv;
-process.send?.({ port: await starts[name]?.({ isLogged: kind === "logged", isTold: kind === "told" }) });
+process.send?.({
+  port: await starts[name]?.({ isLogged: kind === "logged", isTold: kind === "told", isMeasured: kind === "measured" }),
+});
 process.on("message", (what) => process.send?.(what === "cpu" ? cpu() : heap()));
 process.on("disconnect", () => process.exit());
 

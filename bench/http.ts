@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { openSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { median, type Result, result, rounded, spreadOf } from "./measure.ts";
+import { median, type Result, resultOfRuns, rounded } from "./measure.ts";
 
 const runs = 10;
 const warmUps = 15;
@@ -16,13 +16,14 @@ const connections = 32;
  * and alternate, so that what else the machine does meets both. What V8 makes of a server differs from process to process, so
  * each is started ten times; each run has a ratio of its own, whose median counts and whose quartiles are the spread. Fastify,
  * with a request ID, the same configuration read and a pino line, is printed for comparison; it is the peer where each request
- * has a line at its end.
+ * has a line at its end, or is measured.
  */
 export async function httpResults(env: Readonly<Record<string, string>>): Promise<Result[]> {
   return [
     await contest("http-no-log", "silent", "ratio <= 1.2", env),
     await contest("http-one-log", "logged", "ratio <= 1.4", env),
     await contest("request-line", "told", "ratio <= 1", env, "fastify"),
+    await contest("metrics-on-http", "measured", "ratio <= 1.2", env, "fastify"),
   ];
 }
 
@@ -33,24 +34,20 @@ async function contest(
   env: Readonly<Record<string, string>>,
   peerName: "bare" | "fastify" = "bare",
 ): Promise<Result> {
-  const taken: { readonly ours: number; readonly peer: number; readonly fastify: number; readonly ratio: number }[] = [];
+  const taken: { readonly ours: number; readonly peer: number; readonly fastify: number }[] = [];
+  const names = peerName === "bare" ? ["ours", "bare", "fastify"] : ["ours", "fastify"];
   for (let run = 0; run < runs; run++) {
-    const [ours = 0, bare = 0, fastify = 0] = await runOf(kind, env);
-    const peer = peerName === "bare" ? bare : fastify;
-    taken.push({ ours, peer, fastify, ratio: ours / peer });
+    const [ours = 0, peer = 0, fastify = peer] = await runOf(names, kind, env);
+    taken.push({ ours, peer, fastify });
   }
   const fastify = median(taken.map((run) => run.fastify / run.peer));
   if (peerName === "bare") console.log(`${id}: Fastify ${rounded(fastify, 3)} of node:http`);
-  const ratios = taken.map(({ ratio }) => ratio);
-  const middle = median(ratios);
-  // The times of the run whose ratio counts: medians of their own would have another.
-  const { ours = Number.NaN, peer = Number.NaN } = taken.find(({ ratio }) => ratio === middle) ?? {};
-  return result({ id, goal, ours: rounded(ours, 2), peer: rounded(peer, 2), unit: "us", spread: spreadOf(ratios) });
+  return resultOfRuns({ id, goal, unit: "us" }, taken, 2);
 }
 
-/** The medians of a run of keelson, `node:http` and Fastify, in microseconds of CPU time a request. */
-async function runOf(kind: string, env: Readonly<Record<string, string>>): Promise<number[]> {
-  const servers = await Promise.all(["ours", "bare", "fastify"].map((name) => startHttp(name, kind, env)));
+/** The medians of a run of some servers, in microseconds of CPU time a request. */
+async function runOf(names: readonly string[], kind: string, env: Readonly<Record<string, string>>): Promise<number[]> {
+  const servers = await Promise.all(names.map((name) => startHttp(name, kind, env)));
   const sides = servers.map((server) => ({ server, load: openLoad(server.port, kind), taken: [] as number[] }));
   try {
     for (let round = 0; round < warmUps; round++) for (const { load } of sides) await load.send(requests);

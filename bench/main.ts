@@ -1,5 +1,5 @@
 // Measures keelson beside its peers, writes results.json and the tables of docs/speed.md and docs/container.md; run by `npm run bench` at the
-// root. Takes about twelve minutes, most of them for the drains and the type checks; `npm run bench -- http bundles` measures these alone and
+// root. Takes about thirteen minutes, most of them for the drains and the type checks; `npm run bench -- http bundles` measures these alone and
 // keeps the figures of the others.
 import { readFileSync, writeFileSync } from "node:fs";
 import { bundleResults } from "./bundles.ts";
@@ -10,6 +10,7 @@ import { httpResults } from "./http.ts";
 import { jsonResults } from "./json.ts";
 import type { Result } from "./measure.ts";
 import { memoryResults } from "./memory.ts";
+import { observeResults } from "./observe.ts";
 import { onceResults } from "./once.ts";
 import { writePages } from "./page.ts";
 import { resultsOf } from "./runs.ts";
@@ -23,6 +24,7 @@ const groups: Readonly<Record<string, (env: Env) => Promise<readonly Result[]>>>
   configuration: configResults,
   writes: onceResults,
   wrapped: (env) => resultsOf("quiet.ts", env),
+  observe: observeResults,
   json: async () => jsonResults(),
   wall: wallResults,
   output: (env) => resultsOf("output.ts", env),

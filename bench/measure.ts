@@ -52,6 +52,18 @@ export function result(facts: Omit<Result, "ratio">): Result {
   return { ...rest, ratio, goal, ...Object.fromEntries(others) };
 }
 
+/** What single runs come to, each of which has a ratio of its own: their median, and its own times. */
+export function resultOfRuns(
+  facts: Pick<Result, "id" | "goal" | "unit">,
+  runs: readonly Pick<Result, "ours" | "peer">[],
+  decimals = 0,
+): Result {
+  const ratios = runs.map(({ ours, peer }) => ours / peer);
+  // The times of the run whose ratio counts: medians of their own would have another.
+  const { ours = Number.NaN, peer = Number.NaN } = runs[ratios.indexOf(median(ratios))] ?? {};
+  return result({ ...facts, ours: rounded(ours, decimals), peer: rounded(peer, decimals), spread: spreadOf(ratios) });
+}
+
 /** The lower and the upper quartile. */
 export function spreadOf(ratios: readonly number[]): readonly [number, number] {
   const sorted = [...ratios].sort((a, b) => a - b);
@@ -76,7 +88,8 @@ export function rounded(value: number, decimals: number): number {
   return Number(value.toFixed(decimals));
 }
 
-async function nanosecondsOf(work: (times: number) => Promise<void>, times: number): Promise<number> {
+/** How long it takes to do something once, in nanoseconds. */
+export async function nanosecondsOf(work: (times: number) => Promise<void>, times: number): Promise<number> {
   const began = process.hrtime.bigint();
   await work(times);
   return Number(process.hrtime.bigint() - began) / times;

@@ -2,7 +2,7 @@ import { search } from "@aws-lambda-powertools/jmespath";
 import { Logger } from "@aws-lambda-powertools/logger";
 import { injectLambdaContext } from "@aws-lambda-powertools/logger/middleware";
 import { DynamoDBProvider } from "@aws-lambda-powertools/parameters/dynamodb";
-import middy from "@middy/core";
+import middy, { type MiddlewareObj } from "@middy/core";
 import httpErrorHandler from "@middy/http-error-handler";
 import type { APIGatewayProxyEventV2, APIGatewayProxyStructuredResultV2, Context } from "aws-lambda";
 import { lambdaHandler } from "../src/lambda/index.ts";
@@ -19,23 +19,24 @@ export async function wrappedResults(): Promise<Result[]> {
       id: "wrapped-no-log",
       goal: "ratio <= 0.3",
       times: 20_000,
-      ours: invoking(lambdaHandler(server, "files.limits.silent"), event("silent")),
-      peer: invoking(peer(false), event("silent")),
+      ours: invoking(lambdaHandler(server, "files.limits.silent"), limitsEvent("silent")),
+      peer: invoking(peer(), limitsEvent("silent")),
     }),
     await sideBySide({
       id: "wrapped-one-log",
       goal: "ratio <= 0.25",
       times: 20_000,
-      ours: invoking(lambdaHandler(server, "files.limits.logged"), event("logged")),
-      peer: invoking(peer(true), event("logged")),
+      ours: invoking(lambdaHandler(server, "files.limits.logged"), limitsEvent("logged")),
+      peer: invoking(peer({ isLogged: true }), limitsEvent("logged")),
     }),
   ];
 }
 
-type Invocable = (event: APIGatewayProxyEventV2, context: Context) => unknown;
+/** A function of Lambda's. */
+export type Invocable = (event: APIGatewayProxyEventV2, context: Context) => unknown;
 
 /** A new event each time, since middlewares may write on it; that costs both the same. */
-function invoking(handler: Invocable, template: APIGatewayProxyEventV2) {
+export function invoking(handler: Invocable, template: APIGatewayProxyEventV2) {
   return async (times: number) => {
     for (let i = 0; i < times; i++) {
       const answer = (await handler({ ...template, headers: { ...template.headers } }, context)) as { body?: string };
@@ -44,8 +45,17 @@ function invoking(handler: Invocable, template: APIGatewayProxyEventV2) {
   };
 }
 
+/** What the peer does beside. */
+interface PeerOptions {
+  /** Default: false. */
+  readonly isLogged?: boolean;
+  readonly middlewares?: readonly MiddlewareObj[];
+  /** Called in the handler. */
+  readonly onRead?: () => void;
+}
+
 /** What a team assembles: Middy, its error handler, and the Powertools Logger with a correlation ID. */
-function peer(isLogged: boolean): Invocable {
+export function peer({ isLogged = false, middlewares = [], onRead }: PeerOptions = {}): Invocable {
   // Safe: an event is JSON.
   const logger = new Logger({
     serviceName: "files",
@@ -56,9 +66,11 @@ function peer(isLogged: boolean): Invocable {
   stack
     .use(injectLambdaContext(logger, { correlationIdPath: 'headers."x-request-id"', resetKeys: true }))
     .use(httpErrorHandler({ logger: (error) => logger.error("request.failed", error as Error) }));
+  for (const middleware of middlewares) stack.use(middleware);
   const handler = async (event: APIGatewayProxyEventV2) => {
     const maxMb = Number(await parameters.get("max-upload-size-mb", { maxAge: 3_600 }));
     if (isLogged) logger.info("limits.read", { maxMb, plan: "pro" });
+    onRead?.();
     return {
       statusCode: 200,
       headers: { "content-type": "application/json", "x-request-id": event.headers["x-request-id"] ?? "" },
@@ -69,7 +81,8 @@ function peer(isLogged: boolean): Invocable {
   return stack.handler(handler as never) as Invocable;
 }
 
-function event(name: string): APIGatewayProxyEventV2 {
+/** A GET of a handler of `feature.ts`. */
+export function limitsEvent(name: string): APIGatewayProxyEventV2 {
   return eventOf(`/limits/${name}`);
 }
 
