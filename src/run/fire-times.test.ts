@@ -8,16 +8,27 @@ const minute = 60_000;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** What the clocks of a zone show, as the time in UTC that looks the same. */
+const clocks = new Map<string, (atMs: number) => number>();
+
+/** What the clocks of a zone show, as the time in UTC that looks the same. Each time is formatted once: models ask again and again. */
 function wallClock(timeZone: string): (atMs: number) => number {
+  const known = clocks.get(timeZone);
+  if (known !== undefined) return known;
   const format = new Intl.DateTimeFormat("en-US", {
     ...{ timeZone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric" },
   });
-  return (atMs) => {
+  const shown = new Map<number, number>();
+  const clock = (atMs: number) => {
+    const found = shown.get(atMs);
+    if (found !== undefined) return found;
     const parts = Object.fromEntries(format.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]));
     const { year = 0, month = 0, day = 0, hour = 0, minute = 0 } = parts;
-    return Date.UTC(year, month - 1, day, hour, minute);
+    const wallMs = Date.UTC(year, month - 1, day, hour, minute);
+    shown.set(atMs, wallMs);
+    return wallMs;
   };
+  clocks.set(timeZone, clock);
+  return clock;
 }
 
 /** When the clocks of a zone change from 2026 on, until 2028. */
