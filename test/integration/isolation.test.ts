@@ -4,6 +4,7 @@ import { type HttpApiEvent, lambdaHttp } from "keelson/lambda";
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { runs } from "../support/runs.ts";
 
 const probeInput = z.object({ n: z.number() });
 const probeOutput = z.object({ tenantId: z.string(), limit: z.number() });
@@ -14,7 +15,8 @@ declare module "keelson" {
   }
 }
 
-const requests = 200;
+/** 200 where all runs are asked for. */
+const requests = runs(200);
 const numbers = Array.from({ length: requests }, (_, n) => n);
 
 /** Which test is running: an ID that was used is answered from before. */
@@ -140,7 +142,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test("200 overlapping requests over HTTP never see or log each other's IDs", async () => {
+test("overlapping requests over HTTP never see or log each other's IDs", async () => {
   round += 1;
   gate = gateFor(requests);
   expectOwnAnswers(await Promise.all(numbers.map(overHttp)), "http");
@@ -149,7 +151,7 @@ test("200 overlapping requests over HTTP never see or log each other's IDs", asy
   expectOwnLines(app.logs, "http");
 });
 
-test("200 overlapping invocations in one process never see or log each other's IDs", async () => {
+test("overlapping invocations in one process never see or log each other's IDs", async () => {
   const { invoke, logs, restore } = lambda();
   try {
     round += 1;

@@ -1,5 +1,5 @@
 /**
- * How often a property is tried that computes for long: a fifth of `all`, and all where coverage is measured, as in `.ci/run`,
+ * How often a property is tried that computes for long, or how many requests overlap: a fifth of `all`, and all where coverage is measured, as in `.ci/run`,
  * or `KEELSON_TEST_RUNS=all`.
  */
 export function runs(all: number): number {
