@@ -1,6 +1,6 @@
-/* v8 ignore file -- the entry of a child process: only a real process can show its wiring (stack.test.ts) */
+/* v8 ignore file -- the entry of a child process: only a real process can show its wiring (stack.system.test.ts) */
 // The entry of the child process that stack.ts starts. Its parts are tested by themselves; what
-// stands here is their wiring to a process, which only a real process can show (stack.test.ts).
+// stands here is their wiring to a process, which only a real process can show (stack.system.test.ts).
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
