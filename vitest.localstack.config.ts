@@ -14,6 +14,7 @@ export default defineConfig({
       "test/once/{isolation,powertools-defects,processes.system,steps,steps-ledger.system,writes}.test.ts",
       "test/integration/{chain,crash-hooks.system,crash-sample.system,indexes}.test.ts",
       "test/integration/{sample-billing,schedule-processes.system,schedules.system}.test.ts",
+      "test/integration/{spans,spans.system,traces}.test.ts",
       "test/events/{later,processes.system}.test.ts",
       "src/lambda/{queue,stream}.test.ts",
       "src/container/workers.test.ts",

@@ -25,7 +25,7 @@ const measuring = () => {
 /** Whether a label may have a value. */
 const allows = ({ labels }: MetricDeclaration, name: string, value: string) => {
   const values = labels[name];
-  if (values === "statuses") return /^[1-5]\d\d$/.test(value) || value === "other";
+  if (values === "statuses") return /^[1-5]\d\d$/.test(value) || value === otherOf(name);
   const known: readonly string[] = typeof values === "string" ? declared[values] : (values ?? []);
   return known.includes(value) || value === otherOf(name);
 };

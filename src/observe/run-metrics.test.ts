@@ -25,11 +25,20 @@ const request = { kind: "request", method: "GET", status: 200, bytes: 1, isAbort
 const task = { kind: "job", outcome: "processed" } as const;
 
 test("a request counts in seconds, polls of health routes and scrapes do not count", () => {
-  expect(measured(request, { route: "GET /orders/:id" })).toEqual([["http.server.request.duration GET /orders/:id 200", 2]]);
+  expect(measured(request, { route: "GET /orders/:id" })).toEqual([
+    ["http.server.request.duration GET https /orders/:id 200", 2],
+  ]);
   expect(measured({ ...request, method: undefined, status: 400 }, { handler: undefined })).toEqual([
-    ["http.server.request.duration  400", 2],
+    ["http.server.request.duration  https 400", 2],
   ]);
   for (const handler of ["keelson.health.live", "keelson.metrics.show"]) expect(measured(request, { handler })).toEqual([]);
+});
+
+test("a request tells its scheme, and as the type of its error its status from 500 up", () => {
+  const failed = { ...request, status: 503 };
+  const series = (more: Partial<ObservedRun>) => measured(failed, more)[0]?.[0];
+  expect(series({ asked: { isEncrypted: false } })).toBe("http.server.request.duration GET http 503 503");
+  expect(series({ asked: { isEncrypted: false }, headers: { "x-forwarded-proto": "https" } })).toMatch(/ GET https 503 503$/);
 });
 
 test("a run of the system is no metric, nor is a message or a schedule that was done before", () => {
@@ -41,19 +50,26 @@ test("a run of the system is no metric, nor is a message or a schedule that was 
 
 test("a message tells how long it took, how old it was and which attempt it was, a clock that went back none below 0", () => {
   expect(measured({ ...task, attempt: 2, sinceMs: 500 })).toEqual([
-    ["messaging.process.duration aws_sqs process job shop.order.pack processed", 2],
+    ["messaging.process.duration aws.sqs process job shop.order.pack processed", 2],
     ["keelson.message.age job", 0.5],
     ["keelson.message.attempts job", 2],
   ]);
   expect(measured({ ...task, sinceMs: 9_000 }, { startMs: 9_000 })).toEqual([
-    ["messaging.process.duration aws_sqs process job shop.order.pack processed", 0],
+    ["messaging.process.duration aws.sqs process job shop.order.pack processed", 0],
     ["keelson.message.age job", 0],
+  ]);
+});
+
+test("a message that failed says so as the conventions have it, too", () => {
+  expect(measured({ ...task, outcome: "failed", error: new Error("it broke") })[0]).toEqual([
+    "messaging.process.duration aws.sqs process _OTHER job shop.order.pack failed",
+    2,
   ]);
 });
 
 test("a message that another process runs is no attempt", () => {
   expect(measured({ ...task, outcome: "handed-back", attempt: 1, sinceMs: 1 })).toEqual([
-    ["messaging.process.duration aws_sqs process job shop.order.pack handed-back", 2],
+    ["messaging.process.duration aws.sqs process job shop.order.pack handed-back", 2],
   ]);
 });
 

@@ -1,6 +1,7 @@
 import { isPermanent } from "../errors/permanent-error.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
+import { schemeOf } from "./request-scheme.ts";
 import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "./run-observer.ts";
 
 /** What each run is measured with. */
@@ -31,8 +32,10 @@ function measureRequest({ metrics, clock, basePath }: Measure, run: ObservedRun,
   if (handler !== undefined && polled.test(handler)) return;
   metrics.record("http.server.request.duration", secondsOf(clock, run), {
     "http.request.method": method,
+    "url.scheme": schemeOf(run),
     "http.route": route === undefined ? undefined : routeLabel(route, basePath),
     "http.response.status_code": String(status),
+    "error.type": status >= 500 ? String(status) : undefined,
   });
 }
 
@@ -46,8 +49,9 @@ function measureMessage(
   if (isReplayed) return; // nothing was run: it was done before
   const labels = { "keelson.kind": kind };
   metrics.record("messaging.process.duration", secondsOf(clock, run), {
-    "messaging.system": "aws_sqs",
+    "messaging.system.name": "aws.sqs",
     "messaging.operation.name": "process",
+    "error.type": outcome === "failed" ? "_OTHER" : undefined,
     ...labels,
     "keelson.handler": handler,
     "keelson.outcome": outcome,

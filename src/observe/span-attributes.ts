@@ -1,3 +1,4 @@
+import { schemeOf } from "./request-scheme.ts";
 import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";
 
@@ -27,13 +28,12 @@ export function requestAttributes(scope: TracedRun): Attributes {
   const { asked, headers = {} } = scope;
   const method = asked?.method;
   const known = knownMethod(method);
-  const forwarded = headers["x-forwarded-proto"];
   return {
     "http.request.method": known,
     "http.request.method_original": method === known ? undefined : method?.slice(0, longest.method),
     "http.route": routeOf(scope),
     "url.path": asked?.path.slice(0, longest.path),
-    "url.scheme": forwarded === "http" || forwarded === "https" ? forwarded : asked?.isEncrypted === false ? "http" : "https",
+    "url.scheme": schemeOf(scope),
     "client.address": asked?.ip,
     "user_agent.original": headers["user-agent"]?.slice(0, longest.agent),
     ...triggerAttributes(scope, "http"),

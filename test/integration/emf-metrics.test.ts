@@ -81,6 +81,7 @@ test("an invocation writes what it measured before it ends, each line as CloudWa
       service: "shop",
       "http.route": "/orders/:id",
       "http.request.method": "GET",
+      "url.scheme": "https",
       "http.response.status_code": "200",
       "http.server.request.duration": expect.any(Number),
     },
@@ -130,7 +131,7 @@ test("queues, streams, schedules and sweeps write theirs, too", async () => {
       "keelson.kind": "job",
       "keelson.outcome": "processed",
       "keelson.handler": "shop.order.pack",
-      "messaging.system": "aws_sqs",
+      "messaging.system.name": "aws.sqs",
     },
   ]);
   expect(of("keelson.message.attempts")).toMatchObject([{ "keelson.kind": "job", "keelson.message.attempts": 1 }]);

@@ -53,10 +53,10 @@ test("requests, claims, messages, deliveries, store calls and own metrics are co
   await app.fetch("/api/nowhere/4711");
 
   expect(await series("http_server_request_duration_seconds")).toEqual({
-    "POST /api/orders 201": 4,
-    "GET /api/orders/:id 200": 2,
-    "GET /api/peek 403": 1,
-    "GET 404": 1,
+    "POST http /api/orders 201": 4,
+    "GET http /api/orders/:id 200": 2,
+    "GET http /api/peek 403": 1,
+    "GET http 404": 1,
   });
   const claims = await series("keelson_claims_total");
   expect(claims).toMatchObject({ "write taken": 2, "write replayed": 2 });
@@ -115,7 +115,7 @@ test("200 overlapping requests are counted each, and no label says whose they we
   const after = await series("http_server_request_duration_seconds");
   const grown = Object.fromEntries(Object.entries(after).map(([key, count]) => [key, count - (before[key] ?? 0)]));
 
-  expect(grown).toMatchObject({ "GET /api/orders/:id 200": 100, "_OTHER 404": 100 });
+  expect(grown).toMatchObject({ "GET http /api/orders/:id 200": 100, "_OTHER http 404": 100 });
   expect(text).not.toMatch(/order-\d|user-\d|tenant-\d|4711|0815|unknown\//);
   const values = families.flatMap(({ metrics }) => metrics.flatMap(({ labels = {} }) => Object.values(labels)));
   expect(values.filter((value) => /^[0-9a-f-]{20,}$/.test(value))).toEqual([]);

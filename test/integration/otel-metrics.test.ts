@@ -48,7 +48,12 @@ test("with OpenTelemetry's SDK registered everything is measured by its meter, w
     {
       scope: "keelson",
       unit: "s",
-      attributes: { "http.request.method": "POST", "http.route": "/orders", "http.response.status_code": "201" },
+      attributes: {
+        "http.request.method": "POST",
+        "url.scheme": "http",
+        "http.route": "/orders",
+        "http.response.status_code": "201",
+      },
       value: { count: 1, buckets: { boundaries: [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10] } },
     },
   ]);
