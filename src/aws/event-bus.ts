@@ -1,5 +1,6 @@
 import type { EventBridgeClient } from "@aws-sdk/client-eventbridge";
 import type { EventBus, Refusal } from "../events/outbox.ts";
+import { isInstrumented } from "./instrumented.ts";
 import { callFailure, entryRefusal } from "./put-events-failure.ts";
 
 /** EventBridge takes so many events in one call, and so many bytes. */
@@ -37,6 +38,8 @@ export function eventBridgeBus(client: EventBridgeClient, { busName, source, pau
     return batch.map((_, index) => entryRefusal(Entries[index]));
   };
   return {
+    name: busName,
+    isTraced: isInstrumented(client),
     put: async (events) => {
       const refusals: (Refusal | undefined)[] = events.map(() => undefined);
       let failedCalls = 0;

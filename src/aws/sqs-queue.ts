@@ -1,5 +1,6 @@
 import type { Message, SQSClient } from "@aws-sdk/client-sqs";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { isInstrumented } from "./instrumented.ts";
 
 /** How long a message is hidden from others once it was received, in seconds. */
 export const visibilitySeconds = 30;
@@ -24,6 +25,7 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
   const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
   const queue: MessageQueue = {
     name,
+    isTraced: isInstrumented(client),
     holds,
     url,
     send: async (body, { group, deduplicationId }) => {

@@ -88,14 +88,22 @@ type Lookup = Readonly<Record<string, unknown>>;
 const maxLength = 512;
 
 /**
- * Reads the trace of a request: `traceparent` with `tracestate` (W3C), else what Lambda puts into the environment, which names the
+ * Reads the trace of a request: `traceparent` with `tracestate` (W3C), else what Lambda says of the invocation, which names the
  * segment that runs, else `x-amzn-trace-id`. What is malformed counts as absent.
  *
  * @param headers names in lower case
- * @param env the process's environment; only `_X_AMZN_TRACE_ID` is read
+ * @param env the process's environment; only what Lambda sets is read
  */
 export function incomingSpan(headers: Lookup, env: Lookup = {}): SpanContext | undefined {
-  return w3cSpan(headers) ?? xRaySpan(env["_X_AMZN_TRACE_ID"]) ?? xRaySpan(headers["x-amzn-trace-id"]);
+  return w3cSpan(headers) ?? xRaySpan(invocationTrace(env)) ?? xRaySpan(headers["x-amzn-trace-id"]);
+}
+
+/** That of the invocation. Where there are several at a time, Lambda's store has that of each, and a variable could not. */
+function invocationTrace(env: Lookup): unknown {
+  // Safe: any member of it may be read.
+  const { awslambda } = globalThis as { readonly awslambda?: { readonly InvokeStore?: { getXRayTraceId?(): unknown } } };
+  const own = awslambda?.InvokeStore?.getXRayTraceId?.();
+  return own ?? (env["AWS_LAMBDA_MAX_CONCURRENCY"] === undefined ? env["_X_AMZN_TRACE_ID"] : undefined);
 }
 
 /** Reads the trace of a message, or of headers, by W3C Trace Context alone. Whatever is no context counts as absent. */

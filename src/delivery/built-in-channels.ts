@@ -3,6 +3,7 @@ import type { DeliveryOptions, WebhookOptions } from "../declare/delivery-option
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
+import type { Tracing } from "../observe/spans.ts";
 import { type Lazy, lazy } from "../process/lazy.ts";
 import type { NameLookup } from "./name-lookup.ts";
 
@@ -19,6 +20,7 @@ type NameLookups = Pick<Lazy<(tenant: string | undefined) => NameLookup>, "open"
 export function builtInChannels(
   { webhook = {} }: DeliveryOptions = {},
   lookups: NameLookups = lazy(async () => (await import("./name-lookup.ts")).createNameLookups()),
+  tracing?: Pick<Lazy<Pick<Tracing, "posting">>, "open">,
 ): (readonly [string, ChannelDeclaration])[] {
   const feature = "keelson";
   return [
@@ -29,7 +31,7 @@ export function builtInChannels(
         feature,
         name: "webhook",
         input: webhookInput,
-        send: (ctx, message, { id }) => sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups), // safe: its input was checked
+        send: (ctx, message, { id }) => sendWebhook(ctx, { id, ...(message as Webhook) }, webhook, lookups, tracing), // safe: its input was checked
       },
     ],
   ];
@@ -56,11 +58,16 @@ async function sendWebhook(
   { id, url, body }: Webhook & { readonly id: string },
   options: WebhookOptions,
   lookups: NameLookups,
+  tracing: Parameters<typeof builtInChannels>[2],
 ): Promise<void> {
   const { secret: key, allowHttp = false, allowPrivate = false, timeoutMs = 10_000 } = options;
   const secret = key === undefined ? undefined : await ctx.config(key);
   if (key !== undefined && !secret) throw new PermanentError(`webhook: the tenant has no secret; set ${key.id}`);
-  const [{ postWebhook, WebhookError }, lookupFor] = await Promise.all([import("./webhook.ts"), lookups.open()]);
+  const [{ postWebhook, WebhookError }, lookupFor, spans] = await Promise.all([
+    import("./webhook.ts"),
+    lookups.open(),
+    tracing?.open(),
+  ]);
   try {
     const { status } = await postWebhook({
       url,
@@ -74,6 +81,7 @@ async function sendWebhook(
       allowPrivate,
       timeoutMs,
       lookup: lookupFor(ctx.user.tenantId),
+      ...(spans && { around: (url, send) => spans.posting(url, send) }),
     });
     ctx.log.info("webhook.sent", { status });
   } catch (error) {

@@ -34,6 +34,8 @@ export interface WebhookRequest {
   readonly timeoutMs: number;
   /** Finds the addresses of a name, within half of `timeoutMs` and 5 s at the most. */
   readonly lookup: NameLookup;
+  /** Sends it, with another `traceparent` where it has one: that of a span of its own. Default: it is sent as it is. */
+  readonly around?: (url: URL, send: (traceparent: string | undefined) => Promise<number>) => Promise<number>;
 }
 
 /** A webhook that was not delivered. Its message has neither the secret nor the URL's query. */
@@ -70,7 +72,9 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), request.timeoutMs);
   try {
-    const status = await send(request, url, place, deadline.signal);
+    const sendWith = (traceparent: string | undefined) =>
+      send(traceparent === undefined ? request : withTrace(request, traceparent), url, place, deadline.signal);
+    const status = await (request.around === undefined ? sendWith(undefined) : request.around(url, sendWith));
     if (status < 200 || status > 299) throw statusError(place, status);
     return { status };
   } catch (cause) {
@@ -80,6 +84,10 @@ export async function postWebhook(request: WebhookRequest): Promise<{ status: nu
   } finally {
     clearTimeout(timer);
   }
+}
+
+function withTrace(request: WebhookRequest, traceparent: string): WebhookRequest {
+  return { ...request, headers: { ...request.headers, traceparent } };
 }
 
 function webhookUrl({ url: text, allowHttp }: WebhookRequest): URL {

@@ -16,6 +16,8 @@ export interface QueueMessage {
 export interface MessageQueue {
   /** The name, for people. */
   readonly name: string;
+  /** Whether an instrumentation of its client makes spans. Default `false`. */
+  readonly isTraced?: boolean;
   /** What it holds: other messages in it are refused. `undefined` where that is not known, so that both are taken. */
   readonly holds: "events" | "jobs" | undefined;
   /** The address, for who polls it. */

@@ -102,6 +102,7 @@ function processOf(
     ...own,
   };
   const bus: EventBus = {
+    name: "shop",
     put: async (events) => {
       await turn("put");
       const eventIds = events.map(({ text }) => (JSON.parse(text) as { eventId: string }).eventId);

@@ -52,6 +52,9 @@ export interface EventBus {
    * @returns for each event why it was not taken, `undefined` where it was.
    */
   put(events: readonly Pick<OutboxRow, "type" | "text">[]): Promise<readonly (Refusal | undefined)[]>;
+  readonly name: string;
+  /** Whether an instrumentation of its client makes spans. Default `false`. */
+  readonly isTraced?: boolean;
 }
 
 /** What an outbox works with. */

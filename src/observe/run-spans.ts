@@ -1,9 +1,23 @@
 import type { SpanContext, Trace } from "../context/trace.ts";
 import type { Effects } from "../declare/effects.ts";
+import type { EnqueueOptions } from "../declare/pipeline-context.ts";
+import type { MessageQueue } from "../events/message-queue.ts";
+import type { EventBus } from "../events/outbox.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
+import { type AroundOptions, around } from "./around.ts";
+import { post, tracedBus, tracedQueue } from "./client-spans.ts";
 import { LateSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
-import { messageAttributes, requestAttributes, requestName, routeOf, triggerAttributes } from "./span-attributes.ts";
+import {
+  messageAttributes,
+  producerAttributes,
+  requestAttributes,
+  requestName,
+  rootAttributes,
+  routeOf,
+  triggerAttributes,
+  type Verb,
+} from "./span-attributes.ts";
 import { fail, record } from "./span-failure.ts";
 import type { Origin, RunSpans, RunSubject, TracedRun, Tracing } from "./spans.ts";
 import {
@@ -37,6 +51,21 @@ class TracerSpans implements Tracing {
     return around(this.#tracer, this.#tracer.active(), { name, kind: spanKinds.internal }, work, (span, error) =>
       fail(span, error, true),
     );
+  }
+
+  /** A span around a POST. */
+  posting(url: URL, send: Parameters<Tracing["posting"]>[1]): Promise<number> {
+    return post(this.#tracer, url, send);
+  }
+
+  /** The bus with spans. */
+  bus(bus: EventBus): EventBus {
+    return tracedBus(this.#tracer, bus);
+  }
+
+  /** A queue with spans. */
+  queue(queue: MessageQueue): Pick<MessageQueue, "send"> {
+    return tracedQueue(this.#tracer, queue);
   }
 }
 
@@ -128,10 +157,11 @@ class SpansOfRun implements RunSpans {
   /** What it publishes, enqueues and delivers has a span each, and so have its steps. */
   producing(effects: Effects): Effects {
     return {
-      publish: (type, payload) => this.#produced("publish", "create", type, () => effects.publish(type, payload)),
-      enqueue: (name, payload, options) => this.#produced("enqueue", "send", name, () => effects.enqueue(name, payload, options)),
+      publish: (type, payload) => this.#produced("publish", type, true, () => effects.publish(type, payload)),
+      enqueue: (name, payload, options) =>
+        this.#produced("enqueue", name, isLater(options), () => effects.enqueue(name, payload, options)),
       unschedule: (jobId) => effects.unschedule(jobId),
-      deliver: (channel, ...given) => this.#produced("deliver", "send", channel, () => effects.deliver(channel, ...given)),
+      deliver: (channel, ...given) => this.#produced("deliver", channel, false, () => effects.deliver(channel, ...given)),
       step: (name, options, call) => this.part(`step ${name}`, () => effects.step(name, options, call)),
       commit: (items, answer) => effects.commit(items, answer),
       settle: (answer, joining) => effects.settle(answer, joining),
@@ -189,9 +219,10 @@ class SpansOfRun implements RunSpans {
     const name = requestName(scope.asked?.method, routeOf(scope));
     if (outer !== undefined) return this.#tracer.start(name, { ...options, kind: spanKinds.internal }, this.#outer);
     const { parent, link } = this.#origin();
+    const attributes = { ...options.attributes, ...rootAttributes(scope, parent, link) };
     return this.#tracer.start(
       name,
-      { ...options, kind: spanKinds.server, links: linksOf(remoteSpan(link)) },
+      { ...options, attributes, kind: spanKinds.server, links: linksOf(remoteSpan(link)) },
       this.#below(parent),
     );
   }
@@ -224,18 +255,12 @@ class SpansOfRun implements RunSpans {
     return span === undefined ? this.#outer : this.#tracer.withSpan(this.#outer, span);
   }
 
-  #produced<Result>(verb: string, type: "create" | "send", about: string, work: () => Promise<Result>): Promise<Result> {
-    const attributes = {
-      "messaging.system.name": verb === "publish" ? "aws.eventbridge" : "aws.sqs",
-      "messaging.operation.name": verb,
-      "messaging.operation.type": type,
-      "messaging.destination.name": about,
-      "messaging.message.conversation_id": this.#scope.requestId,
-    };
+  #produced<Result>(verb: Verb, about: string, isLater: boolean, work: () => Promise<Result>): Promise<Result> {
+    const attributes = producerAttributes(this.#scope, verb, about, isLater);
     return this.#around({ name: `${verb} ${about}`, kind: spanKinds.producer, attributes }, work);
   }
 
-  #around<Result>(options: SpanOptions & { readonly name: string }, work: () => Promise<Result>): Promise<Result> {
+  #around<Result>(options: AroundOptions, work: () => Promise<Result>): Promise<Result> {
     return around(this.#tracer, this.#inner(), options, work, (span, error) => this.#fail(span, error));
   }
 
@@ -259,24 +284,11 @@ class SpansOfRun implements RunSpans {
   }
 }
 
-function linksOf(...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]) {
-  return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
+/** It is stored, and sent when it is due. */
+function isLater({ delaySeconds, at }: EnqueueOptions = {}): boolean {
+  return delaySeconds !== undefined || at !== undefined;
 }
 
-async function around<Result>(
-  tracer: Tracer,
-  context: TracerContext,
-  { name, ...options }: SpanOptions & { readonly name: string },
-  work: () => Promise<Result>,
-  fail: (span: TracerSpan, error: unknown) => void,
-): Promise<Result> {
-  const span = tracer.start(name, options, context);
-  try {
-    return await tracer.within(tracer.withSpan(context, span), work);
-  } catch (error) {
-    fail(span, error);
-    throw error;
-  } finally {
-    span.end();
-  }
+function linksOf(...spans: readonly ({ spanContext(): ReturnType<TracerSpan["spanContext"]> } | undefined)[]) {
+  return spans.flatMap((span) => (span === undefined ? [] : [{ context: span.spanContext() }]));
 }

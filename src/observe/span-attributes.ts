@@ -1,9 +1,10 @@
+import type { SpanContext } from "../context/trace.ts";
 import { schemeOf } from "./request-scheme.ts";
 import type { TracedRun } from "./spans.ts";
 import type { Attributes } from "./tracer.ts";
 
 /** How long texts of callers may become. */
-const longest = Object.freeze({ method: 32, path: 1_024, agent: 256 });
+const longest = Object.freeze({ method: 32, path: 1_024, agent: 256, host: 255, trace: 512 });
 const methods: readonly unknown[] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"];
 
 function knownMethod(method: string | undefined): string {
@@ -28,15 +29,51 @@ export function requestAttributes(scope: TracedRun): Attributes {
   const { asked, headers = {} } = scope;
   const method = asked?.method;
   const known = knownMethod(method);
+  const scheme = schemeOf(scope);
   return {
     "http.request.method": known,
     "http.request.method_original": method === known ? undefined : method?.slice(0, longest.method),
     "http.route": routeOf(scope),
     "url.path": asked?.path.slice(0, longest.path),
-    "url.scheme": schemeOf(scope),
+    "url.scheme": scheme,
+    ...serverAttributes(headers["host"], scheme),
     "client.address": asked?.ip,
     "user_agent.original": headers["user-agent"]?.slice(0, longest.agent),
     ...triggerAttributes(scope, "http"),
+  };
+}
+
+/** The host that was asked, as far as it is one. */
+function serverAttributes(host: string | undefined, scheme: "http" | "https"): Attributes {
+  const [, name, port] = (host !== undefined && host.length <= longest.host && hostForm.exec(host)) || [];
+  if (name === undefined) return {};
+  return { "server.address": name, "server.port": port === undefined ? defaultPorts[scheme] : Number(port) };
+}
+
+const hostForm = /^\[?([\w.-]+|[\da-f:.]+(?=\]))\]?(?::(\d{1,5}))?$/i;
+const defaultPorts = Object.freeze({ http: 80, https: 443 });
+
+/**
+ * What a trace began with whose span is not known, as load balancers and gateways send it: a tracer begins another, and this finds
+ * the request in their logs.
+ */
+export function rootAttributes({ headers = {} }: TracedRun, ...origins: readonly (SpanContext | undefined)[]): Attributes {
+  const isRoot = origins.some((origin) => origin !== undefined && origin.spanId === undefined);
+  const header = headers["x-amzn-trace-id"];
+  return isRoot && header !== undefined ? { "http.request.header.x-amzn-trace-id": [header.slice(0, longest.trace)] } : {};
+}
+
+/** How a message is made. */
+export type Verb = "publish" | "enqueue" | "deliver";
+
+/** What the span says that makes a message. One that is stored, and sent later, is only created. */
+export function producerAttributes({ requestId }: TracedRun, verb: Verb, about: string, isLater: boolean): Attributes {
+  return {
+    "messaging.system.name": verb === "publish" ? "aws.eventbridge" : "aws.sqs",
+    "messaging.operation.name": verb,
+    "messaging.operation.type": isLater ? "create" : "send",
+    "messaging.destination.name": about,
+    "messaging.message.conversation_id": requestId,
   };
 }
 

@@ -13,8 +13,8 @@ export function record(span: TracerSpan, error: unknown): void {
   } catch {}
 }
 
-/** The code that an error says, or its name. */
-function typeOf(error: unknown): string {
+/** The type of an error as attributes have it: the code that it says, or its name. */
+export function typeOf(error: unknown): string {
   try {
     const { code, name } = Object(error) as { readonly code?: unknown; readonly name?: unknown }; // safe: any member of an object may be read
     return String([code, name].find((given) => typeof given === "string" && /^[\w.:-]{1,64}$/.test(given)) ?? "_OTHER");

@@ -1,6 +1,8 @@
 import type { SpanContext, Trace } from "../context/trace.ts";
 import type { Effects } from "../declare/effects.ts";
 import type { ServerOptions } from "../declare/options.ts";
+import type { MessageQueue } from "../events/message-queue.ts";
+import type { EventBus } from "../events/outbox.ts";
 import type { HttpRequest } from "../http/message.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
 import type { Clock } from "../process/clock.ts";
@@ -13,6 +15,12 @@ export interface Tracing {
   spansOf(run: TracedRun, origin: () => Origin, subject: RunSubject | undefined): RunSpans;
   /** A span around work, of whichever run asks for it. */
   around<Result>(name: string, work: () => Promise<Result>): Promise<Result>;
+  /** A span around a POST to somebody else's server; `send` gets its `traceparent`, and gives the status of the answer. */
+  posting(url: URL, send: (traceparent: string | undefined) => Promise<number>): Promise<number>;
+  /** The bus with spans, where an instrumentation of its client makes none. */
+  bus(bus: EventBus): EventBus;
+  /** The queue of jobs that are due, likewise. */
+  queue(queue: MessageQueue): Pick<MessageQueue, "send">;
 }
 
 /** What a tracer looks at of a run. */

@@ -20,7 +20,7 @@ export interface TracerSpanContext {
 }
 
 /** A value of an attribute. */
-export type AttributeValue = string | number | boolean;
+export type AttributeValue = string | number | boolean | readonly string[];
 
 /** Attributes of a span; those that are undefined are left out. */
 export type Attributes = Readonly<Record<string, AttributeValue | undefined>>;
@@ -50,7 +50,7 @@ export interface SpanOptions {
 }
 
 /** Kinds of spans, as the API numbers them. */
-export const spanKinds = Object.freeze({ internal: 0, server: 1, producer: 3, consumer: 4 });
+export const spanKinds = Object.freeze({ internal: 0, server: 1, client: 2, producer: 3, consumer: 4 });
 /** A status that says so. */
 export const failed = Object.freeze({ code: 2 });
 /** A status of HTTP from which on the server has failed. */
@@ -74,6 +74,7 @@ function registeredApi(): RegisteredApi | undefined {
 
 /** The keys of a context are the same in every copy of the API. */
 const spanKey = Symbol.for("OpenTelemetry Context Key SPAN");
+const suppressionKey = Symbol.for("OpenTelemetry SDK Context Key SUPPRESS_TRACING");
 const rpcKey = Symbol.for("OpenTelemetry SDK Context Key RPC_METADATA");
 
 /** Starts spans, and makes them the active ones. */
@@ -94,6 +95,11 @@ export class Tracer {
   /** A context whose span is another. */
   withSpan(context: TracerContext, span: TracerSpan | { spanContext(): TracerSpanContext }): TracerContext {
     return context.setValue(spanKey, span);
+  }
+
+  /** A context in which SDKs start no spans, so that instrumentations add none. */
+  suppressed(context: TracerContext): TracerContext {
+    return context.setValue(suppressionKey, true);
   }
 
   /** Tells an instrumentation of Node's HTTP which route its span is of; `false` where there is none. */

@@ -110,7 +110,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
   const tracing = isTracerRegistered() ? lazy(async () => (await import("../observe/run-spans.ts")).createTracing()) : undefined;
   const channels = new Map([
-    ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }),
+    ...builtInChannels(options.webhook === undefined ? state.options.delivery : { webhook: options.webhook }, undefined, tracing),
     ...state.registry.channels,
   ]);
   const runtime: { -readonly [Name in keyof Runtime]: Runtime[Name] } = {
@@ -254,6 +254,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
       hasJobs: state.registry.jobs.size > 0,
       clock,
       metrics,
+      tracing,
       waitMs,
       draining,
       ...(options.schedule && { schedule: options.schedule }),

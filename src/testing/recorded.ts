@@ -49,6 +49,7 @@ export function recordMessaging(
     return {
       ...messaging,
       bus: {
+        ...messaging.bus,
         put: async (events) => {
           const reasons = await messaging.bus.put(events);
           for (const [index, { text }] of events.entries()) {

@@ -80,11 +80,14 @@ const build = () =>
   buildServer({ features: [spanned], delivery: { webhook: { allowHttp: true, allowPrivate: true } }, basePath: "/api" });
 
 let app: TestApp;
+/** The name of the event bus. */
+let bus = "";
 beforeAll(async () => {
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   receiver = await receiveHooks();
   app = await startTestApp(build(), { webhooks: { allowHttp: true, allowPrivate: true } });
+  bus = app.env["KEELSON_EVENT_BUS"] ?? "keelson";
 });
 afterAll(async () => {
   await app.close();
@@ -156,13 +159,14 @@ describe.each([
     const job = `${enqueue} > process spanned.file.scan (consumer)`;
     const deliver = `${job} > deliver webhook (producer)`;
     const sent = `${deliver} > process webhook (consumer)`;
+    const dispatch = `${server} > send ${bus} (client)`;
     expect(spans().map(pathOf).sort()).toEqual(
       [
         ...[server, `${server} > claim (internal)`, `${server} > config fetch (internal)`, `${server} > commit (internal)`],
-        ...[`${server} > app.work (internal)`, `${server} > app.work (internal) > step charge (internal)`, publish],
+        ...[`${server} > app.work (internal)`, `${server} > app.work (internal) > step charge (internal)`, publish, dispatch],
         // The first attempt, and the one that does it.
         ...[consume, `${consume} > claim (internal)`, consume, `${consume} > claim (internal)`],
-        ...[enqueue, job, `${job} > claim (internal)`, deliver, sent, `${sent} > claim (internal)`],
+        ...[enqueue, job, `${job} > claim (internal)`, deliver, sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
       ].sort(),
     );
     expect(one("POST /api/files/:id").parentSpanContext).toMatchObject({ spanId, isRemote: true });
@@ -172,7 +176,9 @@ describe.each([
       expect(span.links.map((link) => link.context.spanId)).toEqual([span.parentSpanContext?.spanId]);
     }
     const [hook] = receiver.hooks.filter((each) => each.id === id);
-    expect(hook?.headers["traceparent"]).toBe(`00-${traceId}-${one("process webhook").spanContext().spanId}-01`);
+    expect(hook?.headers["traceparent"]).toBe(`00-${traceId}-${one("POST").spanContext().spanId}-01`);
+    const [created] = named("publish spanned-file.created");
+    expect(one(`send ${bus}`).links.map((link) => link.context.spanId)).toEqual([created?.spanContext().spanId]);
   });
 });
 
@@ -188,6 +194,8 @@ test("attributes are those of the published conventions, and none that is deprec
     "http.route": "/api/files/:id",
     "url.path": "/api/files/attributes",
     "url.scheme": "http",
+    "server.address": "127.0.0.1",
+    "server.port": expect.any(Number),
     "client.address": "127.0.0.1",
     "user_agent.original": "tests",
     "http.response.status_code": 200,
@@ -206,6 +214,20 @@ test("attributes are those of the published conventions, and none that is deprec
     "messaging.operation.name": "process",
     "messaging.operation.type": conventions.MESSAGING_OPERATION_TYPE_VALUE_PROCESS,
     "messaging.destination.subscription.name": "spanned.spanned-file.follow",
+  });
+  expect(one(`send ${bus}`).attributes).toEqual({
+    "messaging.system.name": "aws.eventbridge",
+    "messaging.operation.name": "send",
+    "messaging.operation.type": conventions.MESSAGING_OPERATION_TYPE_VALUE_SEND,
+    "messaging.destination.name": bus,
+    "messaging.batch.message_count": 1,
+  });
+  expect(one("POST").attributes).toEqual({
+    "http.request.method": "POST",
+    "server.address": "127.0.0.1",
+    "server.port": Number(new URL(receiver.url).port),
+    "url.full": receiver.url,
+    "http.response.status_code": 204,
   });
   expect(named("claim").map(({ attributes }) => attributes["keelson.claim.outcome"])).toEqual([
     "taken",
@@ -276,7 +298,7 @@ test("of many requests at a time none has a span or a line in another's trace", 
         .map(({ name }) => name)
         .filter((name) => name !== "config fetch")
         .sort(),
-    ).toEqual([...["app.work", "claim", "commit", "publish spanned-file.created"]]);
+    ).toEqual([...["app.work", "claim", "commit", "publish spanned-file.created", `send ${bus}`]]);
     expect(parts.every((part) => part.spanContext().traceId === idOf(at))).toBe(true);
   }
 }, 60_000);
