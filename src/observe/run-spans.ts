@@ -122,8 +122,11 @@ class SpansOfRun implements RunSpans {
   /** Taking its claim has a span, which ends when its work begins, or it is known that there is none to do. */
   async claimed<Result>(run: Run<Result>, start: (run: Run<Result>) => Promise<RunOutcome<Result>>): Promise<RunOutcome<Result>> {
     if (run.claim === undefined) return start(run);
-    const span = this.#tracer.start("claim", { kind: spanKinds.internal }, this.#inner());
+    const outer = this.#inner();
+    const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
     let isSettled = false;
+    // What is called for the claim is below it, and what is called from then on is not, though it runs in the same context.
+    const within = new LateSpan(() => (isSettled ? (this.#tracer.spanOf(outer) ?? this.#own()) : span));
     const settle = (outcome: string) => {
       if (!isSettled) span.setAttribute("keelson.claim.outcome", outcome).end();
       isSettled = true;
@@ -133,7 +136,7 @@ class SpansOfRun implements RunSpans {
       return run.work(parts);
     };
     try {
-      const outcome = await start({ ...run, work });
+      const outcome = await this.#tracer.within(this.#tracer.withSpan(outer, within), () => start({ ...run, work }));
       settle(outcome.kind);
       return outcome;
     } catch (error) {

@@ -1,0 +1,4 @@
+const { lambdaQueue } = require("keelson/lambda");
+const { build } = require("./service.mjs");
+
+exports.handler = lambdaQueue(build());
