@@ -5,7 +5,7 @@ const endpoint = process.env["LOCALSTACK_ENDPOINT"];
 if (!endpoint) throw new Error("LOCALSTACK_ENDPOINT is not set; run these suites with npm run test:localstack");
 
 // What `npm run test:localstack` runs against a LocalStack: the contract suites, and what `npm test` and
-// `npm run test:system` run of writes that happen once, of events, jobs, schedules and steps on the embedded stack.
+// `npm run test:system` run of writes that happen once, of events, jobs, schedules, steps and traces on the embedded stack.
 export default defineConfig({
   resolve: { alias },
   test: {

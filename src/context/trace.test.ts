@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createRandomDigits, incomingSpan, RunTrace, w3cSpan } from "./trace.ts";
 
 const newDigits = createRandomDigits();
@@ -140,6 +140,22 @@ describe("X-Amzn-Trace-Id", () => {
     const other = "Root=1-11111111-222222222222222222222222";
     expect(incomingSpan({ "x-amzn-trace-id": other }, { _X_AMZN_TRACE_ID: xray })).toEqual(ofXray);
     expect(incomingSpan({ traceparent }, { _X_AMZN_TRACE_ID: xray })?.traceId).toBe(traceId);
+  });
+
+  test("of concurrent invocations is that of Lambda's store, and never that of a variable, which is another's", () => {
+    const header = "Root=1-11111111-222222222222222222222222;Parent=3333333333333333;Sampled=1";
+    let ofInvocation: unknown = header;
+    vi.stubGlobal("awslambda", { InvokeStore: { getXRayTraceId: () => ofInvocation } });
+    onTestFinished(() => void vi.unstubAllGlobals());
+    const env = { _X_AMZN_TRACE_ID: xray };
+    expect(incomingSpan({}, env)).toEqual(spanOf(`11111111${"2".repeat(24)}`, "3".repeat(16), true));
+    ofInvocation = undefined;
+    expect(incomingSpan({}, env)).toEqual(ofXray);
+    expect(incomingSpan({}, { ...env, AWS_LAMBDA_MAX_CONCURRENCY: "10" })).toBeUndefined();
+    for (const store of [{}, { InvokeStore: {} }, { InvokeStore: undefined }]) {
+      vi.stubGlobal("awslambda", store); // as the AWS SDK leaves it elsewhere
+      expect(incomingSpan({}, env)).toEqual(ofXray);
+    }
   });
 
   test("is read in any order and case, with fields that are not known", () => {

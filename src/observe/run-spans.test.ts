@@ -29,6 +29,7 @@ import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { PermanentError } from "../errors/permanent-error.ts";
 import { access } from "../identity/access.ts";
+import type { Run } from "../once/once-run.ts";
 import { runInScope } from "../run/scope.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
@@ -368,6 +369,53 @@ test("what came of a claim is on its span: a repeat, and one that is refused", a
     .filter(({ name }) => name === "claim")
     .map(({ attributes }) => attributes["keelson.claim.outcome"]);
   expect(outcomes).toEqual(["taken", "replayed", "failed"]);
+});
+
+test("what is called for a claim is below its span, what its work calls is not, nor what follows from then on", async () => {
+  const { tracer } = await start();
+  const server = buildServer({ features: [observed] });
+  const other = await startTestApp(server);
+  onTestFinished(() => other.close());
+  const runtime = await serverInternals(server).bound?.();
+  if (runtime === undefined) throw new Error("it is not bound");
+  const call = (name: string) => tracer.startSpan(name).end();
+  const run = { claim: {}, work: async () => call("of the work") } as unknown as Run<void>; // safe: nothing else is asked for
+  await runInScope(runtime, { headers, signal: undefined }, async (scope) => {
+    await scope.spans?.claimed(run, async ({ work: taken }) => {
+      call("take");
+      await taken({} as never);
+      call("complete");
+      return { kind: "done" } as never; // whatever it is
+    });
+    runtime.observer?.ended(scope, { kind: "request", method: "GET", status: 200, bytes: 0, isAborted: false });
+  });
+  const parentOf = (name: string) => one(name).parentSpanContext?.spanId;
+  const [claim, request] = [one("claim").spanContext().spanId, one("GET").spanContext().spanId];
+  expect(["take", "of the work", "complete"].map(parentOf)).toEqual([claim, request, request]);
+});
+
+test("a job that is due later is created by the span that enqueues it, and the one that sends it links to that", async () => {
+  const { app } = await start();
+  const ctx = await app.ctx(ann, { handler: "observed.one.do" });
+  await ctx.enqueue("observed.one.work", { n: 1 }, { delaySeconds: 0 });
+  await ctx.commit([]);
+  await app.settled();
+  const created = one("enqueue observed.one.work");
+  const sent = spans().find(({ name }) => name.startsWith("send "));
+  expect(created.attributes["messaging.operation.type"]).toBe("create");
+  expect(sent?.attributes).toMatchObject({ "messaging.system.name": "aws.sqs", "messaging.operation.type": "send" });
+  expect(sent?.links.map((link) => link.context.spanId)).toEqual([created.spanContext().spanId]);
+  expect(one("process observed.one.work").parentSpanContext?.spanId).toBe(created.spanContext().spanId);
+});
+
+test("a root of X-Ray alone has no span to be a child of: the request begins a trace, and says where it was noted", async () => {
+  const { app } = await start({}, { trace: { incoming: "trust" } });
+  const root = "Root=1-5759e988-bd862e3fe1be46a994272793";
+  await app.fetch("/one/1", { as: ann, headers: { "x-amzn-trace-id": root } });
+  const span = one("GET /one/:id");
+  expect([span.parentSpanContext, span.links]).toEqual([undefined, []]);
+  expect(span.spanContext().traceId).not.toBe("5759e988bd862e3fe1be46a994272793");
+  expect(span.attributes["http.request.header.x-amzn-trace-id"]).toEqual([root]);
 });
 
 test("a span is named to others as headers are", () => {

@@ -126,7 +126,7 @@ class SpansOfRun implements RunSpans {
     const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
     let isSettled = false;
     // What is called for the claim is below it, and what is called from then on is not, though it runs in the same context.
-    const within = new LateSpan(() => (isSettled ? (this.#tracer.spanOf(outer) ?? this.#own()) : span));
+    const within = new LateSpan(() => (isSettled ? this.#own() : span));
     const settle = (outcome: string) => {
       if (!isSettled) span.setAttribute("keelson.claim.outcome", outcome).end();
       isSettled = true;

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { messageAttributes, requestAttributes, requestName, routeOf } from "./span-attributes.ts";
+import {
+  messageAttributes,
+  producerAttributes,
+  requestAttributes,
+  requestName,
+  rootAttributes,
+  routeOf,
+} from "./span-attributes.ts";
 
 type Facts = Parameters<typeof requestAttributes>[0];
 
@@ -41,6 +48,36 @@ test.each([
   expect(
     requestAttributes(scopeOf({ ...given, asked, headers: "headers" in given ? given.headers : undefined }))["url.scheme"],
   ).toBe(scheme);
+});
+
+test.each([
+  ["shop.example", "http", "shop.example", 80],
+  ["shop.example", "https", "shop.example", 443],
+  ["shop.example:3000", "https", "shop.example", 3_000],
+  ["[::1]:3000", "http", "::1", 3_000],
+  ["10.0.0.1", "http", "10.0.0.1", 80],
+  ["a b", "http", undefined, undefined],
+  ["h".repeat(300), "http", undefined, undefined],
+  [undefined, "http", undefined, undefined],
+])("of the host %s by %s they say %s and %s", (host, scheme, address, port) => {
+  const headers = { "x-forwarded-proto": scheme, ...(host !== undefined && { host }) };
+  const attributes = requestAttributes(scopeOf({ headers, asked: { method: "GET", path: "/", ip: undefined } }));
+  expect([attributes["server.address"], attributes["server.port"]]).toEqual([address, port]);
+});
+
+test.each([
+  ["a root without a span", undefined, "Root=1-a", ["Root=1-a"]],
+  ["a root of the invocation", undefined, undefined, undefined],
+  ["a span", "00f067aa0ba902b7", "Root=1-a", undefined],
+])("of a trace that began with %s its header is kept where a tracer cannot join it", (_, spanId, header, kept) => {
+  const origin = { traceId: "4bf92f3577b34da6a3ce929d0e0e4736", spanId, sampled: false, state: undefined };
+  const scope = scopeOf({ headers: header === undefined ? undefined : { "x-amzn-trace-id": header } });
+  expect(rootAttributes(scope, undefined, origin)["http.request.header.x-amzn-trace-id"]).toEqual(kept);
+});
+
+test("a message that is stored first is created, one that goes at once is sent", () => {
+  expect(producerAttributes(scopeOf({}), "enqueue", "a.b.c", true)["messaging.operation.type"]).toBe("create");
+  expect(producerAttributes(scopeOf({}), "enqueue", "a.b.c", false)["messaging.operation.type"]).toBe("send");
 });
 
 test("in Lambda they say what has called the function, and a route has the base path", () => {

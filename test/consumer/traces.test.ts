@@ -24,7 +24,16 @@ const newest = {
 /** It has API 1.9, which is older than the application's: that one does nothing beside it. */
 const distribution = { "@aws/aws-distro-opentelemetry-node-autoinstrumentation": "0.13.0" };
 
+/** The first that there were. */
+const oldest = {
+  "@opentelemetry/api": "1.0.4",
+  "@opentelemetry/sdk-trace-base": "1.0.1",
+  "@opentelemetry/sdk-trace-node": "1.0.1",
+};
+
 let project: Project;
+/** The same with the oldest. */
+let former: Project;
 /** What the layer is, apart from the function as in `/opt`. */
 let layer: string;
 /** The stack of all processes. */
@@ -34,13 +43,15 @@ beforeAll(async () => {
   mkdirSync(folder);
   const installed = projectIn(folder);
   installed.write("package.json", JSON.stringify({ name: "layer", version: "1.0.0", private: true, dependencies: distribution }));
-  const dependencies = { zod: devDependencies["zod"], ...newest };
-  const [made, { code, stderr }] = await Promise.all([
-    createProject({ name: "traced", dependencies, files }),
+  const { zod } = devDependencies;
+  const [made, madeFormer, { code, stderr }] = await Promise.all([
+    createProject({ name: "traced", dependencies: { zod, ...newest }, files }),
+    createProject({ name: "former", dependencies: { zod, ...oldest }, files }),
     installed.run("npm", ["install", "--no-audit", "--no-fund"]),
   ]);
   expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
   project = made;
+  former = madeFormer;
   // As the layer's own wrapper.
   const register = Object.keys(distribution)[0];
   installed.write("wrapper.cjs", `require("${register}/register");\n`);
@@ -115,6 +126,7 @@ const work = (request: string) => {
 
 describe.each([
   { by: "the SDK alone", options: ["--import", "./sdk.mjs", "container.mjs"], isInstrumented: false, hasApp: true },
+  { by: "the oldest SDK and API", options: ["--import", "./oldest.mjs", "container.mjs"], isInstrumented: false, hasApp: true },
   {
     by: "instrumentations, in ESM",
     options: ["--import", "./instrumented.mjs", "container.mjs"],
@@ -136,7 +148,7 @@ describe.each([
 ])("a container with $by", ({ options, isInstrumented, hasApp }) => {
   test("has one trace from the request to the webhook, without a span twice", async () => {
     const [collector, target] = [await startCollector(), await startTarget()];
-    const started = project.start(
+    const started = (options.includes("./oldest.mjs") ? former : project).start(
       "node",
       options.map((option) => option.replace("LAYER", layer)),
       { env: { ...stack.env, ...collector.env, NODE_ENV: "development", LOG_FORMAT: "json", OTEL_SERVICE_NAME: "traced" } },
