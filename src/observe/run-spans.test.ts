@@ -398,7 +398,7 @@ test("a job that is due later is created by the span that enqueues it, and the o
   const { app } = await start();
   const ctx = await app.ctx(ann, { handler: "observed.one.do" });
   await ctx.enqueue("observed.one.work", { n: 1 }, { delaySeconds: 0 });
-  await ctx.commit([]);
+  await ctx.commit([], {});
   await app.settled();
   const created = one("enqueue observed.one.work");
   const sent = spans().find(({ name }) => name.startsWith("send "));
