@@ -6,7 +6,7 @@ import type { EventBus } from "../events/outbox.ts";
 import type { Run, RunOutcome, RunParts } from "../once/once-run.ts";
 import { type AroundOptions, around } from "./around.ts";
 import { post, tracedBus, tracedQueue } from "./client-spans.ts";
-import { LateSpan } from "./late-span.ts";
+import { LateSpan, TurningSpan } from "./late-span.ts";
 import type { RequestEnd, RunEnd } from "./run-observer.ts";
 import {
   messageAttributes,
@@ -126,10 +126,12 @@ class SpansOfRun implements RunSpans {
     const span = this.#tracer.start("claim", { kind: spanKinds.internal }, outer);
     let isSettled = false;
     // What is called for the claim is below it, and what is called from then on is not, though it runs in the same context.
-    const within = new LateSpan(() => (isSettled ? this.#own() : span));
+    const within = new TurningSpan(span);
     const settle = (outcome: string) => {
-      if (!isSettled) span.setAttribute("keelson.claim.outcome", outcome).end();
+      if (isSettled) return;
       isSettled = true;
+      span.setAttribute("keelson.claim.outcome", outcome).end();
+      within.turnTo(this.#own());
     };
     const work: Run<Result>["work"] = (parts) => {
       settle("taken");
