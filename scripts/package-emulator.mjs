@@ -54,6 +54,16 @@ export function installAwsCli(say) {
   return join(installedProgram("awscli", "the AWS CLI", say), "bin");
 }
 
+/**
+ * Installs Schemathesis, where it is not there yet.
+ *
+ * @returns the path of the program.
+ * @throws Error naming the step that failed.
+ */
+export function installSchemathesis(say) {
+  return join(installedProgram("schemathesis", "Schemathesis", say), "bin", "schemathesis");
+}
+
 /** A program of Python, in an environment of its own. */
 function installedProgram(name, what, say) {
   const lock = `${name}.lock`;

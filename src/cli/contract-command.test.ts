@@ -92,7 +92,7 @@ describe("keelson contract write", () => {
     const file = at("one.json");
     expect(await run("write", at("server.mjs"), "--file", file)).toEqual({
       code: 0,
-      out: "one.json: 2 routes, 1 events, 1 jobs, 1 keys",
+      out: "one.json: 2 routes, 1 event, 1 job, 1 key",
       err: "",
     });
     const text = await readFile(file, "utf8");
@@ -111,6 +111,22 @@ describe("keelson contract write", () => {
       keys: [{ id: "mugs:config:limit", bounds: { min: 1, max: 10 } }],
     });
     expect(text.endsWith("}\n")).toBe(true);
+  });
+
+  test("makes the directory that the lock is to be in, and says why it cannot be written", async () => {
+    expect(await run("write", at("server.mjs"), "--file", at("made/for/it.json"))).toMatchObject({ code: 0, err: "" });
+    expect(await run("write", at("server.mjs"), "--file", at("made"))).toMatchObject({
+      code: 2,
+      err: 'keelson: "made" cannot be written: it is a directory; name a file in it',
+    });
+    expect(await run("write", at("server.mjs"), "--file", at("made/for/it.json/contract.json"))).toMatchObject({
+      code: 2,
+      err: 'keelson: "made/for/it.json/contract.json" cannot be written: what should be its directory is a file',
+    });
+    expect(await run("write", at("server.mjs"), "--file", at("x".repeat(300)))).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/cannot be written: ENAMETOOLONG/),
+    });
   });
 
   test("names each schema that no JSON Schema says, but no bytes where a route takes bytes", async () => {
@@ -188,10 +204,11 @@ Breaks nobody:
 
   test.each([
     ["none.json", /no format; keelson contract write makes one/],
-    ["text.json", /is not JSON/],
+    ["text.json", /is not JSON.*write it anew/],
     ["newer.json", /its format is 2, and this keelson reads 1/],
     ["short.json", /its events are not a list/],
-    ["missing.json", /there is no lock .*keelson contract write server.mjs makes it/],
+    ["missing.json", /there is no lock .*keelson contract write server.mjs --file missing.json makes it/],
+    [".", /the lock .* cannot be read: EISDIR/],
   ])("is 2 for a lock that cannot be read: %s", async (name, message) => {
     const { code, err } = await run("check", at("server.mjs"), "--file", at(name));
     expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(message) });
@@ -206,12 +223,19 @@ Breaks nobody:
   });
 
   test("is 2 for a schema in the lock that is none", async () => {
-    expect(await run("check", at("unsaid.mjs"), "--file", at("odd.json"))).toMatchObject({ code: 2 });
+    const { code, err } = await run("check", at("unsaid.mjs"), "--file", at("odd.json"));
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/the lock "odd.json" is not taken: a part of it is not what keelson writes .*; write it anew/),
+    });
   });
 
   test("is 2 where the tables cannot be read", async () => {
-    const { code } = await run("check", at("server.mjs"), "--file", await written("server.mjs"), "--stored");
-    expect(code).toBe(2);
+    const { code, err } = await run("check", at("server.mjs"), "--file", await written("server.mjs"), "--stored");
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/the stored settings cannot be read: keelson-config: .*; keelson doctor server.mjs says what/),
+    });
   });
 });
 

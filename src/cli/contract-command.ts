@@ -1,10 +1,11 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { type Contract, contractOf, type ReadContract } from "../contract/contract.ts";
 import { contractChanges } from "../contract/contract-changes.ts";
 import { contractText, readContract } from "../contract/contract-file.ts";
 import type { UnsaidSchema } from "../contract/json-schema.ts";
+import type { Change } from "../contract/schema-changes.ts";
 import type { StoredReport } from "../contract/stored-report.ts";
 import type { ServerInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -12,6 +13,7 @@ import { type Checked, reportJson, reportLines, reportMarkdown } from "./contrac
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
+import { writeText } from "./write-text.ts";
 
 /** What `keelson contract --help` prints. */
 export const contractUsage = `Usage: keelson contract write|check <module> [options]
@@ -61,10 +63,11 @@ function assertUsage({ json, markdown, stored }: Values, action: string | undefi
 
 async function write(module: string, { file }: Values, { print, complain }: CommandContext): Promise<number> {
   const { contract, unsaid } = await declared(await loadServer(module), module);
-  await writeFile(file, contractText(contract));
+  await writeText(file, contractText(contract));
   nameUnsaid(unsaid, complain);
   const { routes, events, jobs, keys } = contract;
-  print(`${file}: ${routes.length} routes, ${events.length} events, ${jobs.length} jobs, ${keys.length} keys`);
+  const counts = Object.entries({ route: routes, event: events, job: jobs, key: keys });
+  print(`${file}: ${counts.map(([what, { length }]) => `${length} ${what}${length === 1 ? "" : "s"}`).join(", ")}`);
   return 0;
 }
 
@@ -73,16 +76,28 @@ async function check(module: string, { file, json, markdown, stored }: Values, c
   const server = await loadServer(module);
   const { contract, unsaid } = await declared(server, module);
   const checked: Checked = {
-    changes: contractChanges(before, contract),
+    changes: changesSince(before, contract, file),
     isStale: contractText(before) !== contractText(contract),
     unsaid,
-    stored: stored ? await readStored(server, before, context) : undefined,
+    stored: stored ? await readStored(server, before, context, module) : undefined,
   };
   nameUnsaid(unsaid, context.complain);
   const anew = `keelson contract write ${module} --file ${file}`;
   if (json) context.print(reportJson(checked));
   else for (const line of markdown ? reportMarkdown(checked, anew) : reportLines(checked, anew)) context.print(line);
   return checked.changes.some(({ breaks }) => breaks !== undefined) ? 1 : 0;
+}
+
+/** @throws UsageError where a part of the lock is not of its kind, as after a change by hand. */
+function changesSince(before: Contract, contract: Contract, file: string): readonly Change[] {
+  try {
+    return contractChanges(before, contract);
+  } catch (error) {
+    const { message } = error as Error; // safe: what compares throws errors only
+    throw new UsageError(
+      `the lock ${JSON.stringify(file)} is not taken: a part of it is not what keelson writes (${message}); write it anew`,
+    );
+  }
 }
 
 function declared(server: ServerInternals, module: string): Promise<ReadContract> {
@@ -100,8 +115,11 @@ async function readLock(file: string, module: string): Promise<Contract> {
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    const message = (error as Error).message; // safe: it throws errors only
-    throw new UsageError(`there is no lock ${JSON.stringify(file)} (${message}); keelson contract write ${module} makes it`);
+    const { code, message } = error as NodeJS.ErrnoException; // safe: it throws errors only
+    if (code !== "ENOENT") throw new UsageError(`the lock ${JSON.stringify(file)} cannot be read: ${message}`);
+    throw new UsageError(
+      `there is no lock ${JSON.stringify(file)}; keelson contract write ${module} --file ${file} makes it, from the version to compare with`,
+    );
   }
   try {
     return readContract(text);
@@ -114,10 +132,19 @@ async function readStored(
   server: ServerInternals,
   { keys }: Contract,
   { env, clock, progress }: CommandContext,
+  module: string,
 ): Promise<StoredReport> {
   // Loaded here: what reads no table needs nothing of AWS.
   const { storedRows } = await import("./stored-rows.ts");
-  return storedRows({ server, locked: keys, env, clock, progress });
+  try {
+    return await storedRows({ server, locked: keys, env, clock, progress });
+  } catch (error) {
+    const { message } = error as Error; // safe: it throws errors only
+    throw new Error(
+      `the stored settings cannot be read: ${message}; keelson doctor ${module} says what is wrong with region, credentials or table`,
+      { cause: error },
+    );
+  }
 }
 
 function parse(args: readonly string[]) {

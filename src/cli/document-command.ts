@@ -1,4 +1,3 @@
-import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { UnsaidSchema } from "../contract/json-schema.ts";
@@ -7,6 +6,7 @@ import type { CommandContext } from "./command-context.ts";
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
+import { writeText } from "./write-text.ts";
 
 /** A command that makes one document of a server. */
 export interface DocumentCommand {
@@ -39,8 +39,7 @@ export function runDocumentCommand(
 
 async function write(text: string, out: string | undefined, { print }: CommandContext): Promise<void> {
   if (out === undefined) return print(text.trimEnd());
-  await mkdir(dirname(resolve(out)), { recursive: true });
-  await writeFile(out, text);
+  await writeText(out, text);
   print(`${out}: ${Buffer.byteLength(text)} bytes`);
 }
 

@@ -26,6 +26,15 @@ process.exitCode = await runCommand(process.argv.slice(2), {
   },
 });
 
+// A module that starts something would keep the process for ever, and a pipeline of CI with it. Asked for once all is written.
+process.stdout.write("", () => setTimeout(endStarted, 1_000).unref());
+
+function endStarted(): void {
+  process.stderr.write("keelson: the module has started something that goes on; name one that only builds the server\n", () =>
+    process.exit(),
+  );
+}
+
 /** Back to the line's beginning, which is cleared; a text that goes on in the next line could not be. */
 function progress(text: string): void {
   process.stderr.write(`\r\u001b[2K${text.slice(0, (process.stderr.columns || 80) - 1)}`);

@@ -1,6 +1,6 @@
+import { onceOf } from "../declare/expected-code.ts";
 import type { ServerOptions } from "../declare/options.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
-import { onceOf } from "./request-headers.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /** The headers of answers, as components of the document. */

@@ -69,6 +69,21 @@ describe("asyncApiDocument", () => {
     ]);
   });
 
+  test("names each message and what it carries, for generators of code; a schema with an ID keeps its own", async () => {
+    const { components } = await documentOf((r) => {
+      r.event("mug.made", id as never);
+      r.job("mug.wash", { input: id.meta({ title: "Washing" }), handler });
+      r.job("mug.sell", { input: id.meta({ id: "Sale" }), handler });
+    });
+    expect(
+      Object.values(components.messages).map(({ payload }) => [payload["title"], Object(payload["properties"]).payload]),
+    ).toEqual([
+      ["mug.made", expect.objectContaining({ title: "mug.made.payload" })],
+      ["mugs.mug.sell", { $ref: "#/components/schemas/Sale" }],
+      ["mugs.mug.wash", expect.objectContaining({ title: "Washing" })],
+    ]);
+  });
+
   test("is empty where there are no messages", async () => {
     expect(await documentOf(() => {})).toMatchObject({ channels: {}, operations: {}, components: { messages: {}, schemas: {} } });
   });

@@ -106,14 +106,19 @@ const commonSchemas: Readonly<Record<string, JsonSchema>> = {
   },
 };
 
-function message(name: string, feature: string, summary: string, members: Readonly<Record<string, JsonSchema>>): Message {
+type Members = Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSchema };
+
+function message(name: string, feature: string, summary: string, members: Members): Message {
   const cause = { causedBy: id, origRequestId: id };
   const [proof, trace] = ["proof", "trace"].map((name) => ({ $ref: `#/components/schemas/keelson.${name}` }));
   const optional = { tenantId: owner, userId: owner, proof, trace };
+  // Generators of code name what they make by it.
+  const { payload } = members;
+  const named = { ...members, payload: "$ref" in payload ? payload : { title: `${name}.payload`, ...payload } };
   const content = {
     ...{ name, title: name, summary, contentType: "application/json", tags: [{ name: feature }] },
     correlationId: { description: "The request that began the chain.", location: "$message.payload#/origRequestId" },
-    payload: { ...objectOf({ ...members, ...cause }), properties: { ...members, ...cause, ...optional } },
+    payload: { title: name, ...objectOf({ ...named, ...cause }), properties: { ...named, ...cause, ...optional } },
   };
   return { name, feature, content };
 }

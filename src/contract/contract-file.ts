@@ -11,7 +11,7 @@ export function readContract(text: string): Contract {
   try {
     read = JSON.parse(text);
   } catch (error) {
-    throw new Error(`it is not JSON: ${(error as Error).message}`); // safe: JSON.parse throws errors only
+    throw new Error(`it is not JSON: ${(error as Error).message}; after a conflict of a merge, write it anew`); // safe: JSON.parse throws errors only
   }
   const { format } = Object(read) as { readonly format?: unknown }; // safe: any member of an object may be read
   if (typeof format === "number" && format > contractFormat) {

@@ -1,9 +1,9 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
-import { type ErrorCode, errorCodes } from "../errors/codes.ts";
+import { isExpected } from "../declare/expected-code.ts";
+import { errorCodes } from "../errors/codes.ts";
 import { type AccessRule, needsIdentity } from "../identity/access.ts";
 import { headersOf } from "./answers.ts";
 import type { DeclaredOperation } from "./declared-operation.ts";
-import { onceOf } from "./request-headers.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /** The answers of errors that operations share, by name. */
@@ -48,39 +48,15 @@ export const errorSchemas: Readonly<Record<string, JsonSchema>> = Object.freeze(
   },
 });
 
-/** What any operation may answer with. */
-const everywhere: readonly ErrorCode[] = [
-  "malformed_request",
-  "access_denied",
-  "payload_too_large",
-  "unsupported_media_type",
-  "internal_error",
-  "response_too_large",
-  "config_unavailable",
-  "overloaded",
-  "timeout",
-];
-/** What any handler of an application may throw. */
-const ofHandlers: readonly ErrorCode[] = ["unauthenticated", "not_found", "validation_error"];
+/** What keelson's own handlers do not throw: where it is their own, they declare it. */
+const ofApplications: readonly string[] = ["not_found", "validation_error", "unknown_outcome"];
 
 /** Errors of any status: the parser's of a container, and those that are thrown with a status alone. */
 const ofAnyStatus: readonly string[] = ["malformed_request", "pipeline_error"];
 
 /** The error answers of an operation, by status; `default` is for what has no status of its own. */
-export function errorsOf(
-  operation: DeclaredOperation,
-  { registry, options }: DeclaredServer,
-  shared: ErrorAnswers,
-): Record<string, JsonSchema> {
-  const isIsolated = [...registry.tables.values()].some(({ tenant }) => tenant === true);
-  const isChecked = options.output?.mismatch !== "send";
-  const codes = new Map([
-    ...codesOf(operation, onceOf(operation.handler, options)),
-    ...(isChecked && operation.handler.output !== undefined
-      ? [["response_mismatch", errorCodes.response_mismatch] as const]
-      : []),
-    ...(isIsolated ? [["isolation_unavailable", errorCodes.isolation_unavailable] as const] : []),
-  ]);
+export function errorsOf(operation: DeclaredOperation, server: DeclaredServer, shared: ErrorAnswers): Record<string, JsonSchema> {
+  const codes = codesOf(operation, server);
   const byStatus = Map.groupBy([...codes.keys()].toSorted(byTable), (code) => codes.get(code));
   const isOfApplication = operation.own === undefined;
   const answers = [...byStatus].map(([status, found]): [string, JsonSchema] => {
@@ -96,19 +72,12 @@ export function errorsOf(
 }
 
 /** The status of each code that an operation may answer with. */
-function codesOf({ handler, own }: DeclaredOperation, once: ReturnType<typeof onceOf>): ReadonlyMap<string, number> {
+function codesOf({ handler, own }: DeclaredOperation, server: DeclaredServer): ReadonlyMap<string, number> {
   // Safe: boot refuses a route without an access rule.
   const asksWho = needsIdentity(handler.access as AccessRule);
-  const found: readonly ErrorCode[] = [
-    ...everywhere,
-    ...(own === undefined ? ofHandlers : []),
-    ...(asksWho ? (["unauthenticated"] as const) : []),
-    ...(once === false ? [] : (["request_in_progress", "idempotency_key_reused"] as const)),
-    ...(typeof once === "object" ? (["idempotency_key_required"] as const) : []),
-    ...(own === undefined && handler.kind === "write" ? (["unknown_outcome"] as const) : []),
-  ];
-  const declared = Object.entries({ ...own?.errors, ...handler.errors });
-  return new Map([...found.map((code): [string, number] => [code, errorCodes[code]]), ...declared]);
+  const isGiven = (code: string) => own === undefined || (code === "unauthenticated" ? asksWho : !ofApplications.includes(code));
+  const expected = Object.entries(errorCodes).filter(([code]) => isExpected(code, handler, server) && isGiven(code));
+  return new Map([...expected, ...Object.entries({ ...own?.errors, ...handler.errors })]);
 }
 
 /** Errors of the application's own make an answer of the operation's own. */

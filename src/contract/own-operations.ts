@@ -1,4 +1,5 @@
 import type { ConfigSource } from "../config/read/cascade.ts";
+import { maxNameLength } from "../identity/claims.ts";
 import type { LifecycleState } from "../process/lifecycle.ts";
 import type { JsonSchema } from "./schema.ts";
 
@@ -18,6 +19,8 @@ const time: JsonSchema = { type: "string", format: "date-time" };
 const flag: JsonSchema = { type: "boolean" };
 const version: JsonSchema = { type: "integer", minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
 const oneOf = (...values: readonly string[]): JsonSchema => ({ type: "string", enum: values });
+/** A user or a tenant, as a token has it. */
+const id: JsonSchema = { ...text, pattern: "^[^\\u0000-\\u001f\\u007f-\\u009f]+$", maxLength: maxNameLength };
 
 /** An object with these members; those named with `?` at their end may be missing. */
 function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema = {}): JsonSchema {
@@ -28,6 +31,16 @@ function object(members: Readonly<Record<string, JsonSchema>>, more: JsonSchema 
     required: names.filter((name) => !name.endsWith("?")),
     ...more,
   };
+}
+
+/** Members that a body may also say are absent. */
+function orNull(members: Readonly<Record<string, JsonSchema>>): Readonly<Record<string, JsonSchema>> {
+  return Object.fromEntries(
+    Object.entries(members).map(([name, { type, enum: values, ...rest }]) => [
+      name,
+      { type: [type, "null"], ...(Array.isArray(values) ? { enum: [...values, null] } : {}), ...rest },
+    ]),
+  );
 }
 
 const list = (items: JsonSchema, more: JsonSchema = {}): JsonSchema => ({ type: "array", items, ...more });
@@ -57,8 +70,8 @@ const record = object(
 const scope = oneOf("system", "tenant", "user");
 const sources: readonly ConfigSource[] = ["user-row", "tenant-row", "system-row", "app-override", "computed", "default"];
 const source = oneOf(...sources, "missing" satisfies ConfigSource);
-const target = { "scope?": scope, "tenantId?": text, "userId?": text };
-const change = { ...target, "reason?": { ...text, maxLength: 1_000 }, "expectedVersion?": version };
+const target = { "scope?": scope, "tenantId?": id, "userId?": id };
+const change = orNull({ ...target, "reason?": { ...text, maxLength: 1_000 }, "expectedVersion?": version });
 const written = object({ key: text, "value?": {}, source, "version?": version });
 const item = { key: text, type: oneOf("number", "boolean", "select", "text"), scope, "value?": {}, source };
 const shown = { ...item, "isSet?": flag, "version?": version };
@@ -124,7 +137,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   "keelson.config.set": {
     summary: "Config: set",
     description: "Sets a key's value. Who may is the key's own rule.",
-    input: object({ ...key, value: {}, "expiresAt?": time, ...change }, closed),
+    input: object({ ...key, value: {}, ...orNull({ "expiresAt?": time }), ...change }, closed),
     answers: { 200: written },
     errors: ofChange,
   },
@@ -150,7 +163,7 @@ export const ownOperations: Readonly<Record<string, OwnOperation>> = Object.free
   "keelson.config.undo": {
     summary: "Config: undo",
     description: "Restores an earlier version of a key's value. Who may is the key's own rule.",
-    input: object({ ...key, ...change, "version?": version }, closed),
+    input: object({ ...key, ...change, ...orNull({ "version?": version }) }, closed),
     answers: { 200: written },
     errors: { ...ofChange, nothing_to_undo: 409 },
   },

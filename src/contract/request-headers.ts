@@ -1,5 +1,5 @@
+import { onceOf } from "../declare/expected-code.ts";
 import type { ServerOptions } from "../declare/options.ts";
-import type { OnceBy, RequiredKey } from "../once/once-by.ts";
 import { idempotencyKeyPattern } from "../run/write.ts";
 import type { DeclaredHandler } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
@@ -33,9 +33,4 @@ export function requestHeaders(handler: DeclaredHandler, options: ServerOptions)
   const once = onceOf(handler, options);
   const key = typeof once === "object" ? ["Idempotency-Key.required"] : once === false ? [] : ["Idempotency-Key"];
   return ["X-Request-ID", ...key].map((name) => ({ $ref: `#/components/parameters/${name}` }));
-}
-
-/** How the repeats of a handler are known; `false` where they are not. */
-export function onceOf({ kind, once }: DeclaredHandler, options: ServerOptions): OnceBy | RequiredKey {
-  return kind === "query" ? false : (once ?? options.once?.key ?? "either");
 }

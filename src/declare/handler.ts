@@ -72,7 +72,7 @@ interface HandlerOptions<Input extends StandardSchemaV1, Output, Result, Rule ex
   readonly output?: OutputSchema<Output, Sent, Name>;
   /**
    * The errors of its own that the handler may answer with, by code, and the status of each: `{ out_of_stock: 409 }`. Outside
-   * production any other of the application's is logged once, as `error.undeclared`. Default: none.
+   * production any other that the OpenAPI document does not have is logged once, as `error.undeclared`. Default: none.
    */
   readonly errors?: Readonly<Record<string, number>>;
   /**

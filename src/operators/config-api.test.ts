@@ -221,6 +221,8 @@ test("a history is read in pages", async () => {
   expect(first.items.map(({ value }) => value)).toEqual([5, 4]);
   expect(second.items.map(({ value }) => value)).toEqual([3, 2, 1]);
   expect(second.next).toBeUndefined();
+  const all = (await send(admin, "GET", path("size", `/history?before=${Number.MAX_SAFE_INTEGER}`))).body;
+  expect(all.items).toHaveLength(5);
 });
 
 test.each([

@@ -35,5 +35,5 @@ export function configInput(allowed: readonly string[], given: unknown): ConfigI
 }
 
 function numberOf(value: unknown): unknown {
-  return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof value === "string" && /^\d{1,16}$/.test(value) ? Number(value) : value;
 }

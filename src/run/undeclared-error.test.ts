@@ -51,6 +51,13 @@ test.each<[string, unknown, string, number]>([
   ["a declared pipeline_error with another status", new PipelineError("late", 500), "pipeline_error", 500],
   ["a code of keelson's own with another status", new ConflictError("timeout"), "timeout", 409],
   ["a name that every object has", new ConflictError("constructor"), "constructor", 409],
+  ["a code of keelson's own that a query does not have", new ConflictError("request_in_progress"), "request_in_progress", 409],
+  [
+    "a code of keelson's own that no operation has",
+    new PipelineError("slowly", 429, { code: "too_many_requests" }),
+    "too_many_requests",
+    429,
+  ],
 ])("%s is warned of, once a process", async (_, error, code, status) => {
   const fix = `declare it: errors: { ${code}: ${status} }`;
   expect(await warned(error)).toEqual([{ level: "warn", handler: "shop.item.show", error: code, status, fix }]);

@@ -1,4 +1,6 @@
-import { type ErrorCode, errorCodes } from "../errors/codes.ts";
+import { isExpected } from "../declare/expected-code.ts";
+import type { HandlerDeclaration } from "../declare/handler.ts";
+import { errorCodes } from "../errors/codes.ts";
 import type { RequestScope } from "./scope.ts";
 
 /** Codes may be made of data: a process remembers no more of them than this. */
@@ -17,7 +19,7 @@ export function warnOfUndeclared(scope: RequestScope, { error, status }: Readonl
   const declaration = server.registry.handlers.get(handler);
   // Safe: a described error has both.
   const [code, given] = [error as string, status as number];
-  if (declaration === undefined || given === statusOf(code, { ...declaration.errors }, given)) return;
+  if (declaration === undefined || given === statusOf(code, declaration, scope, given)) return;
   const reported = `${handler} ${code}`;
   if (reportedErrors.has(reported) || reportedErrors.size >= maxReported) return;
   reportedErrors.add(reported);
@@ -42,10 +44,11 @@ function fixed(declared: readonly number[] | undefined, status: number): number 
   return declared === undefined ? status : [...declared, status];
 }
 
-/** The status that an error of this code has to have; `undefined` where nobody declares it. */
-function statusOf(code: string, declared: Readonly<Record<string, number>>, given: number): number | undefined {
-  if (Object.hasOwn(declared, code)) return declared[code];
+/** The status that callers expect of an error with this code; `undefined` where they do not expect it. */
+function statusOf(code: string, declaration: HandlerDeclaration, { runtime }: RequestScope, given: number): number | undefined {
+  const { errors } = declaration;
+  if (errors !== undefined && Object.hasOwn(errors, code)) return errors[code];
   // The container's parser gives `malformed_request` two more.
   if (code === "pipeline_error" || code === "malformed_request") return given;
-  return Object.hasOwn(errorCodes, code) ? errorCodes[code as ErrorCode] : undefined; // safe: it is one of them
+  return isExpected(code, declaration, runtime.server) ? errorCodes[code] : undefined;
 }

@@ -82,3 +82,13 @@ test("the client calls the sample: typed answers, typed errors, one file for a w
     wrong: ["sizeMb"],
   });
 });
+
+test("the guide's command makes the types with a TypeScript of its own, whatever the project has", async () => {
+  const guide = readFileSync(join(root, "docs/client.md"), "utf8");
+  const [, command = ""] = /`npm (exec [^`]+)`/.exec(guide) ?? [];
+  const env = { npm_config_yes: "true" };
+  const { code, stderr } = await project.run("npm", command.replace("-o api.d.ts", "-o own.d.ts").split(" "), { env });
+
+  expect({ code, stderr }).toMatchObject({ code: 0 });
+  expect(readFileSync(join(project.directory, "own.d.ts"), "utf8")).toContain('"/files/{id}": {');
+}, 120_000);

@@ -45,8 +45,11 @@ export const changeCases: readonly ChangeCase[] = [
   {
     name: "a route goes",
     oasdiff: "api-removed-without-deprecation",
-    before: post(name),
-    after: none,
+    before: shop((r) => {
+      r.query("item.list", { route: "GET /items", access: access.tenant, handler });
+      r.write("item.create", { route: "POST /items", access: access.tenant, input: name, handler });
+    }),
+    after: shop((r) => r.query("item.list", { route: "GET /items", access: access.tenant, handler })),
     expected: ["client POST /items route-removed"],
   },
   {

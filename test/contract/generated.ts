@@ -76,7 +76,10 @@ function valuesOf(given: JsonSchema, document: JsonSchema, depth = 0): fc.Arbitr
   if (Array.isArray(schema["enum"])) return fc.constantFrom(...schema["enum"]);
   if (Array.isArray(choices)) return fc.oneof(...choices.map(inner));
   if (Array.isArray(allOf)) return fc.tuple(...allOf.map(inner)).map((parts) => Object.assign({}, ...parts));
+  if (Array.isArray(type)) return fc.oneof(...type.map((one) => inner({ ...schema, type: one })));
   switch (type) {
+    case "null":
+      return fc.constant(null);
     case "string":
       return textsOf(schema);
     case "integer":

@@ -45,7 +45,7 @@ describe.each([
     await fc.assert(
       fc.asyncProperty(requests(), async ({ operation, request }) => {
         const { status, error, body } = await send(app, server, operation, request);
-        if (isOfState(operation, error)) return;
+        if (isOfState(operation, error, body)) return;
         expect(ofShape.includes(error), `${operation.operationId}: ${status} ${body}`).toBe(false);
       }),
       { numRuns: runs(1_000), endOnFailure: true },
@@ -74,9 +74,11 @@ describe.each([
 
 /** Operations that refuse values by more than their schemas: by what a configuration key takes, or has as a tenant's limit. */
 const asksConfiguration = /^(?:keelson\.config\.|files\.file\.)/;
+/** What the operators' API says of a field that is wrong whatever the key is. */
+const whateverTheKey = /is not an ID|must be (?:a text|a time|a whole number|from 1|system)/;
 
-function isOfState({ operationId }: Operation, error: unknown): boolean {
-  return asksConfiguration.test(operationId) && error === "validation_error";
+function isOfState({ operationId }: Operation, error: unknown, body: string): boolean {
+  return asksConfiguration.test(operationId) && error === "validation_error" && !whateverTheKey.test(body);
 }
 
 let keys = 0;
@@ -147,12 +149,12 @@ function forbiddenOf({ parameters, body }: Operation, request: GeneratedRequest,
   return found;
 }
 
-const texts = ["no one's word", "-1", "1e9", "x".repeat(3_000)];
+const texts = ["no one's word", "-1", "1e9", "x".repeat(3_000), "\u0085"];
 
 /** A value with one member less, or with another in its place. */
 function changesOf(value: unknown, isJson: boolean): unknown[] {
-  if (typeof value === "string") return isJson ? [7, {}] : [value.repeat(2_000)];
-  if (typeof value !== "object" || value === null) return isJson ? ["text", {}, -1] : [];
+  if (typeof value === "string") return isJson ? [7, {}, null] : [value.repeat(2_000)];
+  if (typeof value !== "object" || value === null) return isJson ? ["text", {}, -1, null] : [];
   if (Array.isArray(value))
     return [
       ...(isJson ? ["text"] : []),

@@ -4,6 +4,8 @@ import { expect, test } from "vitest";
 import { server } from "../../examples/files/server.ts";
 import { contractOf } from "../../src/contract/contract.ts";
 import { contractText } from "../../src/contract/contract-file.ts";
+import { documentText } from "../../src/contract/openapi.ts";
+import { serverDocument } from "../../src/routes/openapi-document.ts";
 import { serverInternals } from "../../src/server/server.ts";
 
 const folder = join(import.meta.dirname, "../../examples/files");
@@ -12,4 +14,10 @@ test("the sample's contract is the one that is committed; npm run contract write
   const { contract, unsaid } = await contractOf(serverInternals(server), folder);
   expect(unsaid).toEqual([]);
   expect(contractText(contract)).toBe(await readFile(join(folder, "contract.json"), "utf8"));
+});
+
+test("the document that the guide to clients is held against is the sample's own; npm run contract writes it anew", async () => {
+  const { document, unsaid } = await serverDocument(serverInternals(server), folder);
+  expect(unsaid).toEqual([]);
+  expect(documentText(document)).toBe(await readFile(join(import.meta.dirname, "../fixtures/files-api.json"), "utf8"));
 });

@@ -48,13 +48,18 @@ test("all codes of an operation can be told apart", async () => {
     case "access_denied":
     case "config_unavailable":
     case "internal_error":
+    case "isolation_unavailable":
+    case "maintenance":
     case "malformed_request":
     case "not_found":
     case "overloaded":
     case "payload_too_large":
     case "pipeline_error":
+    case "response_mismatch":
+    case "response_too_large":
     case "timeout":
     case "unauthenticated":
+    case "unsupported_media_type":
     case "validation_error":
       break;
     default:

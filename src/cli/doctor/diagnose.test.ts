@@ -247,6 +247,37 @@ describe("parameters", () => {
     expect(of(await look(), `parameters ${path}`)).toMatchObject({ status: "ok", message: "overrides: 1, each valid" });
   });
 
+  test("under the former name of a key are to be renamed, and to be removed once there is one of today's", async () => {
+    const config = { keys: { bound: createTenantConfig("number", { default: 5, formerly: "cups:config:most" }) } };
+    const server = buildServer({ features: [defineFeature("cups", (r) => void r.config(config))], ssm: { path } });
+    const [before, today] = [`${path}/cups/most`, `${path}/cups/bound`];
+    const finding = of(await look({}, server), `parameters ${path}`);
+    await put(today, "6", "SecureString");
+    const both = of(await look({}, server), `parameters ${path}`);
+    await ssm.send(new DeleteParameterCommand({ Name: today }));
+
+    const at = `--endpoint-url ${app.env["AWS_ENDPOINT_URL"]}`;
+    expect(finding).toMatchObject({
+      status: "warn",
+      message: `${before} is read under a former name of its key, which today is ${today}; rename once the release before is gone`,
+      fix: [
+        `aws ssm put-parameter --type String --name ${today} --value '…' ${at}`,
+        `aws ssm delete-parameter --name ${before} ${at}`,
+      ],
+    });
+    expect(both).toMatchObject({
+      status: "warn",
+      message: `${before} is not read: there is ${today}; rename once the release before is gone`,
+      fix: [`aws ssm delete-parameter --name ${before} ${at}`],
+    });
+    await ssm.send(new DeleteParameterCommand({ Name: before }));
+    await put(before, "7", "SecureString");
+    const secure = of(await look({}, server), `parameters ${path}`);
+    await ssm.send(new DeleteParameterCommand({ Name: before }));
+    await put(before, "4", "String");
+    expect(secure?.fix[0]).toContain("--type SecureString");
+  });
+
   test("that are SecureStrings stay such in the command", async () => {
     await ssm.send(new DeleteParameterCommand({ Name: `${path}/cups/most` }));
     await put(`${path}/cups/most`, "1000000", "SecureString");

@@ -1,4 +1,4 @@
-import { type ConfigParameter, parameterOverrides } from "../../config/declare/parameter-overrides.ts";
+import { type ConfigParameter, formerParameters, parameterOverrides } from "../../config/declare/parameter-overrides.ts";
 import type { DeclaredServer } from "../../declare/declared-server.ts";
 import type { NeededParameters } from "../../infra/needs.ts";
 import type { ParameterReader } from "../../run/adapters.ts";
@@ -21,6 +21,8 @@ export function parameterChecks(
       run: async () => {
         const parameters = await place.call("GetParametersByPath", overrides, () => reader.read(overrides));
         const { problems } = parameterOverrides(registry, overrides, parameters);
+        const former = formerParameters(registry, overrides, parameters);
+        if (problems.length === 0 && former.length > 0) return renamedOutcome(place, former);
         if (problems.length === 0) return fine(`overrides: ${parameters.length}, each valid`);
         const messages = problems.map(({ key, message, fix }) => `${key}: ${message}; ${fix}`);
         const fixes = problems.map(({ key, rule }) => parameterFix(place, key, rule, parameters));
@@ -55,6 +57,20 @@ function parameterFix(place: Place, name: string, rule: string, parameters: read
   if (["parameter-unknown", "parameter-twice"].includes(rule)) return place.aws("delete-parameter", "--name", name);
   const type = parameters.some((parameter) => parameter.name === name && parameter.secure) ? "SecureString" : "String";
   return place.aws("put-parameter", "--overwrite", "--type", type, "--name", name, "--value", "…");
+}
+
+/** Both releases read them while one replaces the other; afterwards a name that no key has is easily taken for a mistake. */
+function renamedOutcome(place: Place, former: ReturnType<typeof formerParameters>): Outcome {
+  const messages = former.map(({ name, today, isRead }) =>
+    isRead ? `${name} is read under a former name of its key, which today is ${today}` : `${name} is not read: there is ${today}`,
+  );
+  const fixes = former.flatMap(({ name, secure, today, isRead }) => [
+    ...(isRead
+      ? [place.aws("put-parameter", "--type", secure ? "SecureString" : "String", "--name", today, "--value", "…")]
+      : []),
+    place.aws("delete-parameter", "--name", name),
+  ]);
+  return doubtful(`${messages.join("; ")}; rename once the release before is gone`, ...fixes);
 }
 
 function keyRingOutcome(

@@ -61,6 +61,22 @@ export function parameterOverrides(
   return { overrides, problems };
 }
 
+/** The parameters whose name is that of a former key, and what each is called today. */
+export function formerParameters(registry: ConfigKeyRegistry, path: string, parameters: readonly ConfigParameter[]) {
+  return parameters.flatMap((parameter) => {
+    const { key, isFormer } = keyOf(registry, path, parameter.name);
+    if (key === undefined || isFormer !== true) return [];
+    const today = `${path}/${key.feature}/${kebabNameOf(key)}`;
+    return [
+      {
+        ...parameter,
+        today,
+        isRead: !parameters.some((other) => keyOf(registry, path, other.name).key === key && other !== parameter),
+      },
+    ];
+  });
+}
+
 /** The key of a parameter, and whether it had the name before. */
 interface NamedKey {
   readonly key?: RegisteredConfigKey | undefined;

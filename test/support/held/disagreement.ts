@@ -5,6 +5,7 @@ import formats from "ajv-formats";
 import { errorSchemas } from "../../../src/contract/error-answers.ts";
 import type { JsonSchema } from "../../../src/contract/schema.ts";
 import type { DeclaredServer } from "../../../src/declare/declared-server.ts";
+import { isExpected } from "../../../src/declare/expected-code.ts";
 import { errorCodes } from "../../../src/errors/codes.ts";
 import { serverDocument } from "../../../src/routes/openapi-document.ts";
 import type { Held, HeldRequest, HeldResponse } from "./hold.ts";
@@ -119,15 +120,18 @@ function unroutedProblem(response: HeldResponse, isHead: boolean, handler: strin
 const uniform = (name: string) => ({ schema: { $ref: `#/components/schemas/${name}` } });
 
 /** Whether the handler does not declare an error with this code and status, of which keelson has warned. */
-function isUndeclared({ registry }: DeclaredServer, { handler = "" }: HeldRequest, { status, body }: HeldResponse): boolean {
+function isUndeclared(server: DeclaredServer, { handler = "" }: HeldRequest, { status, body }: HeldResponse): boolean {
   const error = errorOf(body);
-  if (status < 400 || error === undefined || !registry.handlers.has(handler)) return false;
-  const declared = {
-    ...errorCodes,
-    ...{ pipeline_error: status, malformed_request: status }, // of any status
-    ...registry.handlers.get(handler)?.errors,
-  };
-  return status !== new Map(Object.entries(declared)).get(error);
+  const declaration = server.registry.handlers.get(handler);
+  if (status < 400 || error === undefined || declaration === undefined) return false;
+  const expected = Object.entries(errorCodes).filter(([code]) => isExpected(code, declaration, server));
+  const declared = new Map<string, number>([
+    ...expected,
+    ["pipeline_error", status], // of any status
+    ["malformed_request", status],
+    ...Object.entries({ ...declaration.errors }),
+  ]);
+  return status !== declared.get(error);
 }
 
 /** The code of an error's body. */

@@ -1,0 +1,25 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+
+/**
+ * Writes a file that a command makes, and the directories that it is in.
+ *
+ * @throws Error naming the file, and why it cannot be written.
+ */
+export async function writeText(file: string, text: string): Promise<void> {
+  try {
+    await mkdir(dirname(resolve(file)), { recursive: true });
+    await writeFile(file, text);
+  } catch (error) {
+    const { code = "", message } = error as NodeJS.ErrnoException; // safe: the file system throws errors only
+    throw new Error(`${JSON.stringify(file)} cannot be written: ${reasons[code] ?? message}`, { cause: error });
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EISDIR: "it is a directory; name a file in it",
+  EEXIST: "what should be its directory is a file",
+  ENOTDIR: "what should be its directory is a file",
+  EACCES: "you have no right to",
+  EROFS: "the file system is read-only",
+};
