@@ -43,6 +43,29 @@ test("values of one set of labels are one line, and nothing is written twice", (
   expect(lines).toMatchObject([{ service: "shop", plan: "pro", color: "red", "a.b": [1, 2, 3] }]);
 });
 
+test("more values than a line may have are in several, each with all of its labels", () => {
+  const sink = sinkOf();
+  for (let value = 0; value < 250; value += 1) sink.record(metric(), value, { color: "red" });
+  sink.flush();
+
+  expect(lines.map((line) => [(line["a.b"] as number[]).length, line["color"]])).toEqual([
+    [100, "red"],
+    [100, "red"],
+    [50, "red"],
+  ]);
+});
+
+test("a line that cannot be written disturbs neither the invocation nor the other lines", () => {
+  const sink = sinkOf();
+  sink.record(metric({ dimensions: ["a.b"] }), 1, { "a.b": "is a metric as well" });
+  sink.record(metric({ name: "a.c" }), 1, {});
+
+  expect(sink.flush).not.toThrow();
+  expect(lines).toMatchObject([{ "a.c": 1 }]);
+  sink.flush();
+  expect(lines).toHaveLength(1);
+});
+
 test("what labels are kept for is bounded from one invocation to the next", () => {
   const sink = sinkOf();
   for (let index = 0; index < 300; index += 1) sink.record(metric(), 1, { n: `n${index}` });
