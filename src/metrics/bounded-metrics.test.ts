@@ -116,6 +116,36 @@ test("a reader that fails disturbs nobody", () => {
   expect(metrics.add(own.name, 1)).toBe("Error: disk full");
 });
 
+test("a reader that fails takes nothing from the others", () => {
+  const taken: unknown[] = [];
+  const broken = {
+    record: () => {
+      throw new Error("disk full");
+    },
+  };
+  const whole = { record: (_metric: MetricDeclaration, value: number) => void taken.push(value) };
+  const metrics = createMetrics({ own: [own], declared, sinks: [broken, whole, broken, whole] });
+  metrics.record("keelson.wall.hits", 7);
+  metrics.add(own.name, 8);
+
+  expect(taken).toEqual([7, 7, 8, 8]);
+});
+
+test("whatever is thrown while a value is added, nothing is", () => {
+  const { taken, metrics } = measuring();
+  const textless = Object.create(null) as object;
+  const thrower = {
+    get plan(): string {
+      throw textless;
+    },
+  };
+
+  expect(metrics.add(own.name, 1, thrower)).toBe("its labels cannot be read");
+  for (const labels of [{ plan: textless }, null, new Proxy({}, { getOwnPropertyDescriptor: () => Object(1) })])
+    expect(metrics.add(own.name, 1, labels as never)).toBeUndefined(); // it has been told
+  expect(taken).toEqual([]);
+});
+
 test("no label of the list can be a tenant, a user, a key or an ID, and dimensions are labels", () => {
   for (const { labels, dimensions = [], name } of metricList as readonly MetricDeclaration[]) {
     expect(Object.keys(labels).filter((label) => /tenant|user|key|id$/i.test(label))).toEqual([]);
@@ -135,5 +165,9 @@ test("each metric has a name of its own in Prometheus, of the characters that ar
     "http_server_request_duration_seconds",
   );
   expect(prometheusName({ name: "keelson.claims", kind: "counter", unit: "{claim}" })).toBe("keelson_claims_total");
+  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "1" })).toBe("shop_order_total");
+  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "By" })).toBe("shop_order_bytes_total");
+  expect(prometheusName({ name: "shop.order.seconds", kind: "histogram", unit: "s" })).toBe("shop_order_seconds");
+  expect(prometheusName({ name: "shop.order.placed", kind: "counter", unit: "constructor" })).toBe("shop_order_placed_total");
   expect(prometheusLabel("http.response.status_code")).toBe("http_response_status_code");
 });

@@ -1,4 +1,4 @@
-import type { MetricName } from "./metric-list.ts";
+import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
 
 /** Values of labels, by name. One that is `undefined` is left out. */
 export type MetricLabels = Readonly<Record<string, string | undefined>>;
@@ -9,7 +9,7 @@ export interface Metrics {
    * Takes a value of one of keelson's metrics: what a counter grows by, what a histogram counts, what a gauge shows. Never throws.
    * A label that is none of those it may have becomes `other`.
    */
-  record(name: MetricName, value: number, labels?: MetricLabels): void;
+  record<Name extends MetricName>(name: Name, value: number, labels?: MetricLabelsOf<Name>): void;
   /**
    * The same, of a metric that a feature declares.
    *
