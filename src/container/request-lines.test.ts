@@ -189,6 +189,26 @@ test("over HTTP/2 every stream has a line, with its bytes", async () => {
   expect(JSON.stringify([head, large])).not.toContain("aborted");
 });
 
+test.each([
+  ["a short body", "/size", 9],
+  ["a long one", "/echo", 100_000],
+  ["an error", "/failing", 9],
+])("over HTTP/2 a request that has sent a body, and gets %s, is not aborted", async (_what, path, bytes) => {
+  const served = await serving({ tls });
+  const session = await http2Client(served.port);
+  const stream = session.request({ ":path": path, ":method": "POST", "content-type": "application/octet-stream" });
+  stream.end("x".repeat(bytes));
+  let got = 0;
+  stream.on("data", (chunk: Buffer) => {
+    got += chunk.byteLength;
+  });
+  await once(stream, "close");
+
+  const [line] = await ended(served);
+  expect(line).toMatchObject({ method: "POST", route: path, bytes: got });
+  expect(line).not.toHaveProperty("aborted");
+});
+
 test("a stream of HTTP/2 that is reset is aborted, with the bytes that were sent", async () => {
   const served = await serving({ tls });
   const session = await http2Client(served.port);
