@@ -252,7 +252,7 @@ test.each([
           closeAll();
         }
       }),
-      { numRuns: runs(100) },
+      { numRuns: runs(100), endOnFailure: true },
     );
   },
   60_000,

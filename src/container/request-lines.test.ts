@@ -153,6 +153,23 @@ test("an upgrade that is refused has a line; one that is taken is the applicatio
   expect(await ended(served)).toMatchObject([{ method: "GET", status: 400 }]);
 });
 
+test.each([
+  ["behind a whole one", ""],
+  ["before anybody has asked for it", "x-keelson-explain: config\r\n"],
+])("a body whose client leaves in the middle of it ends its request at once, %s", async (_when, more) => {
+  const served = await serving();
+  const head = `POST /size HTTP/1.1\r\nhost: x\r\n${more}content-type: application/octet-stream\r\ncontent-length: 70000\r\n\r\n`;
+  const client = await rawClient(served.port, head + "x".repeat(70_000) + head + "x".repeat(35_000));
+  client.socket.end();
+
+  const lines = await ended(served, 2);
+  expect(lines).toMatchObject([
+    { route: "/size", status: 200 },
+    { route: "/size", status: 400 },
+  ]);
+  expect(served.bodies.heldBytes).toBe(0);
+});
+
 test("who is turned away and has gone is aborted", async () => {
   const served = await serving();
   const { http } = served;
