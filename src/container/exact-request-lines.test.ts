@@ -158,7 +158,10 @@ async function overHttp1(port: number, ids: () => string, pipeline: readonly Vis
   if (!socket.closed) await once(socket, "close");
   const methods = sent.map(({ visit }) => visit.method);
   const answers = answersIn(text, methods);
-  return sent.map(({ id, visit }, index) => ({ id, visit, ...(answers[index] && { answer: answers[index] }) }));
+  return sent.map(({ id, visit }, index) => {
+    const answer = answers[index];
+    return answer === undefined ? { id, visit } : { id, visit, answer };
+  });
 }
 
 /** Streams of one session of HTTP/2. */
@@ -170,7 +173,12 @@ async function overHttp2(port: number, ids: () => string, several: readonly Visi
       const body = bodyBytes === undefined ? undefined : "x".repeat(bodyBytes);
       const id = ids();
       const stream: ClientHttp2Stream = session.request(
-        { ":method": method, ":path": path, "x-request-id": id, ...(body && { "content-type": "application/octet-stream" }) },
+        {
+          ":method": method,
+          ":path": path,
+          "x-request-id": id,
+          ...(body !== undefined && { "content-type": "application/octet-stream" }),
+        },
         { endStream: body === undefined },
       );
       stream.on("error", () => {});
@@ -197,7 +205,7 @@ async function overHttp2(port: number, ids: () => string, several: readonly Visi
         stream.close(constants.NGHTTP2_CANCEL);
       }
       if (!stream.closed) await once(stream, "close");
-      return { id, visit, ...(isWhole && status > 0 && stream.rstCode === 0 && { answer: { status, bytes } }) };
+      return isWhole && status > 0 && stream.rstCode === 0 ? { id, visit, answer: { status, bytes } } : { id, visit };
     }),
   );
   session.destroy();

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { runs } from "../../test/support/runs.ts";
 import { createMetrics, maxSeries, type SeriesLabels } from "./bounded-metrics.ts";
 import { type MetricDeclaration, type MetricName, metricList, otherOf } from "./metric-list.ts";
+import type { MetricLabels } from "./metrics.ts";
 import { prometheusLabel, prometheusName } from "./prometheus-name.ts";
 
 const declared = { routes: ["/files", "/files/:id"], handlers: ["files.file.scan"], channels: ["log"] };
@@ -42,8 +43,9 @@ test("whatever labels are given, those that go out are declared, and so are thei
   fc.assert(
     fc.property(fc.constantFrom(...all), labels, fc.double(), (metric, given, value) => {
       const { taken, metrics } = measuring();
+      const record = metrics.record as (name: MetricName, value: number, labels: MetricLabels) => void; // as plain JavaScript would
       if (metric === own) metrics.add(metric.name, value, given);
-      else metrics.record(metric.name as MetricName, value, given);
+      else record(metric.name as MetricName, value, given);
 
       for (const { name, labels: out } of taken) {
         expect(name).toBe(metric.name);

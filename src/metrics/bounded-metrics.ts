@@ -54,7 +54,8 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
     return reason;
   };
   return {
-    record: (name, value, labels = {}) => {
+    record: (name, value, ...given) => {
+      const [labels = {}]: readonly MetricLabels[] = given;
       const series = ours.get(name) as Series; // safe: each name is of the list
       give(series.metric, value, series.of(labels)); // whoever reads metrics may fail; what is measured goes on
     },

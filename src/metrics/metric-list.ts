@@ -240,7 +240,10 @@ type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
 
 type ValueOf<Label, Values> = Label extends OpenLabel ? string : Values extends readonly string[] ? Values[number] : string;
 
-type LabelsOf<Labels> = { readonly [Label in keyof Labels]?: ValueOf<Label, Labels[Label]> | undefined };
+type LabelsOf<Labels> = { readonly [Label in keyof Labels]: ValueOf<Label, Labels[Label]> | undefined };
 
-/** Labels of a metric of keelson's, and values that they may have, so that alarms wait for what is really measured. */
+/**
+ * Labels of a metric of keelson's, each of them, and values that they may have: an alarm waits for exactly those. One that is
+ * `undefined` is left out.
+ */
 export type MetricLabelsOf<Name extends MetricName> = LabelsOf<Extract<(typeof metricList)[number], { name: Name }>["labels"]>;
