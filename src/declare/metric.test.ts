@@ -92,12 +92,19 @@ test("a metric that is declared twice fails the boot", () => {
   expect(problems(twice)).toEqual(["shop.order.placed: this metric is declared twice"]);
 });
 
+test.each(['sh"op', "sh'op", "shop$", "shöp", ":shop", ""])(
+  "a service called %j, which searches of a dashboard cannot be made of, fails the boot",
+  (service) => {
+    expect(() => buildServer({ features: [], metrics: { service } })).toThrow(/metrics.service/);
+  },
+);
+
 test("options of `metrics` are checked", () => {
   const wrong = { access: "everyone", service: "a b", namespace: "x" } as never;
   const found = () => buildServer({ features: [], metrics: wrong });
 
   expect(found).toThrow(BootError);
   expect(found).toThrow(
-    /metrics.access.*a rule of `access`[\s\S]*metrics.service.*without spaces[\s\S]*unknown option "namespace"/,
+    /metrics.access.*a rule of `access`[\s\S]*metrics.service.*letters, digits[\s\S]*unknown option "namespace"/,
   );
 });

@@ -90,6 +90,7 @@ test("what cannot be taken says why, once for each metric", () => {
   expect(metrics.add("shop.order.unknown", 1)).toBe("no feature of this server declares it; add r.metric");
   expect(metrics.add("shop.order.unknown", 1)).toBeUndefined();
   expect(metrics.add("http.server.request.duration", 1)).toMatch(/no feature/);
+  expect(metrics.add("order.placed", 1)).toBe("its whole name is shop.order.placed");
   for (const value of [Number.NaN, -1, Number.POSITIVE_INFINITY, "1" as unknown as number]) {
     const again = metrics.add(own.name, value);
     expect([undefined, "its value is not a number from 0"]).toContain(again);

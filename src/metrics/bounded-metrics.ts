@@ -61,7 +61,7 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
     },
     add: (name, value, labels = {}) => {
       const series = theirs.get(name);
-      if (series === undefined) return refused(name, "no feature of this server declares it; add r.metric");
+      if (series === undefined) return refused(name, undeclared(theirs.keys(), name));
       if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
         return refused(name, "its value is not a number from 0");
       let found: SeriesLabels;
@@ -74,6 +74,12 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
       return failure && refused(name, textOf(failure.error));
     },
   };
+}
+
+/** A feature is easily forgotten: `r.metric` takes a name without it. */
+function undeclared(known: Iterable<string>, name: unknown): string {
+  const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
+  return whole === undefined ? "no feature of this server declares it; add r.metric" : `its whole name is ${whole}`;
 }
 
 type Allowed = (values: LabelValues) => (value: string) => boolean;
