@@ -119,6 +119,16 @@ test("a reader that fails disturbs nobody", () => {
   expect(metrics.add(own.name, 1)).toBe("Error: disk full");
 });
 
+test("a reader that throws what is no error is told of all the same", () => {
+  const broken = {
+    record: () => {
+      throw Object.create(null);
+    },
+  };
+
+  expect(createMetrics({ own: [own], declared, sinks: [broken] }).add(own.name, 1)).toBe("a reader of metrics has failed");
+});
+
 test("a reader that fails takes nothing from the others", () => {
   const taken: unknown[] = [];
   const broken = {
