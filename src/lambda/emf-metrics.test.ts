@@ -1,4 +1,6 @@
 import * as powertools from "@aws-lambda-powertools/metrics";
+import { logMetrics } from "@aws-lambda-powertools/metrics/middleware";
+import middy from "@middy/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { MetricDeclaration } from "../metrics/metric-list.ts";
 import { createRuntime } from "../server/create-runtime.ts";
@@ -52,6 +54,30 @@ test("more values than a line may have are in several, each with all of its labe
     [100, "red"],
     [100, "red"],
     [50, "red"],
+  ]);
+});
+
+test("an application's own Metrics beside it keep their namespace, dimensions and values", async () => {
+  const theirs = new powertools.Metrics({ namespace: "theirs", serviceName: "till", defaultDimensions: { plan: "pro" } });
+  const sink = sinkOf();
+  const handler = async () => {
+    theirs.addMetric("sold", "Count", 1);
+    sink.record(metric(), 2, { plan: "free" });
+    sink.flush();
+  };
+  await middy(handler).use(logMetrics(theirs))({}, {} as never);
+  sink.flush();
+
+  const written = lines.map((line) => [Object(line["_aws"]).CloudWatchMetrics[0], line]);
+  expect(written).toMatchObject([
+    [
+      { Namespace: "shop-dev", Dimensions: [["service"]] },
+      { service: "shop", plan: "free", "a.b": 2 },
+    ],
+    [
+      { Namespace: "theirs", Dimensions: [["service", "plan"]] },
+      { service: "till", plan: "pro", sold: 1 },
+    ],
   ]);
 });
 
