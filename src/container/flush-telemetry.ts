@@ -4,21 +4,23 @@ interface Provider {
   getDelegate?(): Provider;
 }
 
+/** What is registered there has to be flushed, if it is there. */
+export const telemetry = Symbol.for("opentelemetry.js.api.1");
+
 /**
  * Has an SDK of OpenTelemetry send what it has, since it does so only now and then, and the process ends. Never rejects.
  *
- * @returns `undefined` where nothing is to be waited for.
+ * @param limitMs - for how long its receiver is waited for.
  */
-export function flushTelemetry(limitMs: number): Promise<unknown> | undefined {
+export function flushTelemetry(limitMs: number): Promise<unknown> {
   // Safe: what lies there is what the API of this major version puts there.
-  const { [Symbol.for("opentelemetry.js.api.1")]: api } = globalThis as {
+  const { [telemetry]: api } = globalThis as {
     readonly [key: symbol]: { readonly metrics?: Provider; readonly trace?: Provider } | undefined;
   };
   const flushes = [api?.metrics, api?.trace].flatMap((registered) => {
     const provider = registered?.getDelegate?.() ?? registered;
     return provider?.forceFlush === undefined ? [] : [flushed(provider)];
   });
-  if (flushes.length === 0) return undefined;
   const { promise: tooLate, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, limitMs);
   return Promise.race([Promise.allSettled(flushes), tooLate]).finally(() => clearTimeout(timer));
