@@ -1,6 +1,7 @@
 import type { Server as HttpServer } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { PipelineError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
 import type { InFlightLimit } from "./in-flight-limit.ts";
 import { SmallSet } from "./small-set.ts";
@@ -59,6 +60,8 @@ export interface Connection {
   isClosing: boolean;
   /** Fails the body that is being read, where one is. */
   failBody: ((error: unknown) => void) | undefined;
+  /** Why the rest of a body will not come that nobody has asked for yet. */
+  bodyFailure: PipelineError | undefined;
   upgraded: Upgraded | undefined;
   /** There where it speaks HTTP/2. */
   session: Session | undefined;
@@ -125,6 +128,7 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
         isBroken: false,
         isClosing: false,
         failBody: undefined,
+        bodyFailure: undefined,
         upgraded: undefined,
         session: undefined,
         inFlight: undefined,

@@ -106,6 +106,8 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   }
 
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array> {
+    const { bodyFailure } = this.#connection;
+    if (bodyFailure !== undefined && !this.#message.complete) return Promise.reject(bodyFailure);
     if (this.#expectsContinue) this.#response.writeContinue();
     const { "content-length": length, "transfer-encoding": encoding } = this.headers;
     if (encoding === undefined && (length === undefined || length === "0")) return noBytes;

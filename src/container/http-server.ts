@@ -128,7 +128,7 @@ function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoE
     const headers = emptyHeaders(); // what was read of them is not told
     const request = { headers, method: undefined };
     void runInScope(runtime, { headers, signal: undefined }, (scope) => turnAway(scope, connections, socket, request, refusal));
-  }
+  } else connection.bodyFailure = refusal;
 }
 
 const refusalOf: Readonly<Record<string, (cause: unknown) => PipelineError>> = {

@@ -84,6 +84,8 @@ function respond(
   connection.requests.add(request);
   const { observer } = runtime;
   const sent: SentBody = { bytes: 0, atOnce: 0 };
+  const isSent = followEnd(stream);
+  let isWhole = false;
   let answered: { readonly scope: RequestScope; readonly status: number } | undefined;
   const send: Sender["send"] = async (answer, scope) => {
     const { log } = scope;
@@ -101,13 +103,14 @@ function respond(
     held.release();
     if (answered === undefined || observer === undefined) return;
     const { scope, status } = answered;
-    const isWhole = isSent(stream);
     const bytes = sentBytes(sent, isWhole);
     observer.ended(scope, { kind: "request", method: request.method, status, bytes, isAborted: !isWhole });
   };
   const limited: LimitedRequest = { work: () => serve(runtime, request, { send }), ended, left: 2 };
   inFlight.enter(limited);
   stream.on("close", () => {
+    isWhole = isSent();
+    if (!isWhole) request.abort(new DOMException("The client has gone", "AbortError"));
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
     inFlight.leave(limited);
@@ -121,9 +124,12 @@ const internalError = 2;
 /** Headers that HTTP/2 does not have (RFC 9113, 8.2.2). */
 const hopHeaders = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings", "te"];
 
-/** Whether all of an answer has left. */
-function isSent(stream: ServerHttp2Stream): boolean {
-  return stream.rstCode === noError && stream.writableFinished;
+/** Says of a stream that has closed whether all of its answer has left. */
+function followEnd(stream: ServerHttp2Stream): () => boolean {
+  const { session } = stream; // a closed stream has none
+  // Of a request with a body Node closes the stream before it says that the answer's end was taken.
+  return () =>
+    stream.rstCode === noError && (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
 }
 
 async function write(stream: ServerHttp2Stream, request: StreamRequest, answer: HttpResponse, sent: SentBody): Promise<void> {
@@ -178,9 +184,6 @@ function streamRequest(
   if (authority !== undefined) headers["host"] = authority;
   const departure = new AbortController();
   const body: BodyHolder = { failBody: undefined };
-  stream.on("close", () => {
-    if (!isSent(stream)) departure.abort(new DOMException("The client has gone", "AbortError"));
-  });
   return {
     requestId: "",
     method,

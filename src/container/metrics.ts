@@ -22,9 +22,14 @@ export async function openContainerMetrics(server: DeclaredServer, load = loadPr
   if (meter === undefined && client === undefined) return { metrics: undefined, observer: undefined, missing };
   const own = [...registry.metrics.values()];
   const prometheus = client && prometheusSink(client, [...metricList, ...own]);
-  const sinks = [...(meter === undefined ? [] : [otelSink(meter)]), ...(prometheus === undefined ? [] : [prometheus])];
+  const otel = meter && otelSink(meter);
+  const sinks = [otel, prometheus].filter((sink) => sink !== undefined);
   const metrics = createMetrics({ own, declared: declaredLabels(server), sinks });
-  const close = measureLoopDelay(metrics);
+  const endLoopDelay = measureLoopDelay(metrics);
+  const close = () => {
+    endLoopDelay();
+    otel?.close();
+  };
   const observer = (clock: Clock) => createRunMetrics({ metrics, clock, basePath: options.basePath });
   return { metrics: { ...metrics, page: prometheus?.page, close }, observer, missing };
 }

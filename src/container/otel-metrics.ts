@@ -5,11 +5,15 @@ import type { MetricDeclaration } from "../metrics/metric-list.ts";
 export interface Meter {
   createCounter(name: string, options: InstrumentOptions): { add(value: number, labels: SeriesLabels): void };
   createHistogram(name: string, options: InstrumentOptions): { record(value: number, labels: SeriesLabels): void };
-  createObservableGauge(
-    name: string,
-    options: InstrumentOptions,
-  ): { addCallback(observe: (result: { observe(value: number, labels: SeriesLabels): void }) => void): void };
+  createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
+
+interface ObservableGauge {
+  addCallback(observe: Observe): void;
+  removeCallback(observe: Observe): void;
+}
+
+type Observe = (result: { observe(value: number, labels: SeriesLabels): void }) => void;
 
 interface InstrumentOptions {
   readonly description: string;
@@ -29,22 +33,32 @@ export function registeredMeter(): Meter | undefined {
   return api?.metrics?.getMeter("keelson");
 }
 
+/** Values that a meter takes, and that it asks for. */
+export interface OtelSink extends MetricSink {
+  /** Shows nothing of the moment any more: a process may go on with other servers. */
+  close(): void;
+}
+
 /** Hands values to a meter. Instruments are made with the first value. */
-export function otelSink(meter: Meter): MetricSink {
+export function otelSink(meter: Meter): OtelSink {
+  const closers: (() => void)[] = [];
   const takers = new Map<MetricDeclaration, (value: number, labels: SeriesLabels) => void>();
   return {
     record: (metric, value, labels) => {
       let take = takers.get(metric);
       if (take === undefined) {
-        take = takerOf(meter, metric);
+        take = takerOf(meter, metric, closers);
         takers.set(metric, take);
       }
       take(value, labels);
     },
+    close: () => {
+      for (const close of closers.splice(0)) close();
+    },
   };
 }
 
-function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclaration) {
+function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclaration, closers: (() => void)[]) {
   const options: InstrumentOptions = {
     description: text,
     unit,
@@ -62,9 +76,12 @@ function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclar
     case "gauge": {
       // Observed, since older SDKs have no other gauge.
       const last = new Map<SeriesLabels, number>();
-      meter.createObservableGauge(name, options).addCallback((result) => {
+      const gauge = meter.createObservableGauge(name, options);
+      const observe: Observe = (result) => {
         for (const [labels, value] of last) result.observe(value, labels);
-      });
+      };
+      gauge.addCallback(observe);
+      closers.push(() => gauge.removeCallback(observe));
       return (value: number, labels: SeriesLabels) => void last.set(labels, value);
     }
   }

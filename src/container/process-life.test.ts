@@ -1,10 +1,24 @@
-import { expect, test } from "vitest";
+import { metrics as api, trace } from "@opentelemetry/api";
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  MeterProvider,
+  PeriodicExportingMetricReader,
+} from "@opentelemetry/sdk-metrics";
+import { afterEach, expect, test } from "vitest";
 import { recordedMetrics } from "../../test/support/recorded-metrics.ts";
+import { createMetrics } from "../metrics/bounded-metrics.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
+import { otelSink, registeredMeter } from "./otel-metrics.ts";
 import { beginLife } from "./process-life.ts";
 
-function begun(drainMs = 0) {
+afterEach(() => {
+  api.disable();
+  trace.disable();
+});
+
+function begun(drainMs = 0, totalMs = 10_000) {
   const server = buildServer({ features: [] });
   const measured = recordedMetrics();
   const logs: Record<string, unknown>[] = [];
@@ -14,7 +28,7 @@ function begun(drainMs = 0) {
     openAdapters: () => Promise.reject(new Error("unused")),
     measuring: { metrics: measured.metrics, observer: undefined, missing: undefined },
   });
-  return { measured, life: beginLife(runtime, { lingerMs: 0, drainMs, totalMs: 10_000 }), runtime, logs };
+  return { measured, life: beginLife(runtime, { lingerMs: 0, drainMs, totalMs }), runtime, logs };
 }
 
 test("A process that has opened nothing yet has nothing to wait for", async () => {
@@ -48,4 +62,44 @@ test("What runs without a request is waited for, as messages are", async () => {
   expect(await life.ended).toBe(0);
   expect(logs.at(-1)).toMatchObject({ msg: "shutdown.completed", clean: true });
   expect(measured.sums()).toEqual({ "keelson.drains clean": 1 });
+});
+
+test("a meter of OpenTelemetry sends what it has before the process ends, how it ended among it", async () => {
+  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+  api.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
+  const { life, measured } = begun();
+  const meter = registeredMeter();
+  const metrics = createMetrics({
+    own: [],
+    declared: { routes: [], handlers: [], channels: [] },
+    sinks: meter === undefined ? [] : [otelSink(meter)],
+  });
+  measured.metrics.record = metrics.record;
+  life.tell({ type: "terminate" });
+  await life.ended;
+
+  const sent = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics));
+  expect(sent).toMatchObject([
+    { descriptor: { name: "keelson.drains" }, dataPoints: [{ value: 1, attributes: { "keelson.outcome": "lossy" } }] },
+  ]);
+});
+
+test.each<[string, () => Promise<void>]>([
+  ["never answers", () => new Promise(() => {})],
+  ["fails", () => Promise.reject(new Error("no receiver"))],
+  [
+    "throws",
+    () => {
+      throw new Error("no receiver");
+    },
+  ],
+])("a tracer whose receiver %s holds up the end for a moment at most, and changes nothing about it", async (_how, forceFlush) => {
+  trace.setGlobalTracerProvider({ getTracer: () => trace.getTracer("none"), forceFlush } as never); // as an SDK's has it
+  const { life, logs } = begun(5, 300);
+  life.tell({ type: "started" });
+  life.tell({ type: "terminate" });
+
+  expect(await life.ended).toBe(0);
+  expect(logs.filter(({ msg }) => msg === "shutdown.completed")).toMatchObject([{ exitCode: 0 }]);
 });

@@ -14,6 +14,7 @@ import type { Runtime } from "../run/runtime.ts";
 import { closeResources } from "../server/close-resources.ts";
 import { closeListener } from "./close-listener.ts";
 import { mostNamed, type UnderWay } from "./connections.ts";
+import { flushTelemetry, telemetry } from "./flush-telemetry.ts";
 import type { ContainerServer } from "./http-server.ts";
 import type { Workers } from "./workers.ts";
 
@@ -31,6 +32,9 @@ export interface ProcessLife {
 
 /** How often connections are looked at while requests finish: one may fall idle only then. */
 const sweepMs = 100;
+
+/** How long a tracer's or a meter's receiver is waited for at most, in milliseconds. */
+const mostFlushMs = 1_000;
 
 const noRequests: UnderWay = Object.freeze({ requests: [], requestIds: [], count: 0, upgraded: 0 });
 
@@ -104,8 +108,10 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     flush: () => {
       log.info("shutdown.completed", record(lifecycle, cut));
       runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy" });
-      // Each line is out before its call returns: there is nothing to wait for.
-      done("flushed");
+      // Each line is out before its call returns, so that tracers and meters alone may have to be waited for.
+      if (!(telemetry in globalThis)) return done("flushed");
+      const leftMs = (nextDue(lifecycle) ?? 0) - Date.now(); // none, where the process ends as it gets here
+      void flushTelemetry(Math.min(mostFlushMs, leftMs / 2)).then(() => done("flushed"));
     },
     exit: () => {
       clearTimeout(timer);

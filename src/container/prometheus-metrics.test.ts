@@ -38,6 +38,26 @@ test("a histogram without buckets of its own has those of the client", async () 
   expect((await sink.page()).text).toContain('a_size_bytes_bucket{le="0.5"} 1');
 });
 
+test("a counter begins at 0 with each of its labels' values, so that the first of something is an increase", async () => {
+  const given = own("a.given", { labels: { plan: ["free", "pro"], "keelson.outcome": ["sent", "lost"] } });
+  const many = ["1", "2", "3", "4", "5", "6", "7", "8"];
+  const sink = prometheusSink(client, [
+    given,
+    own("a.wide", { labels: { a: many, b: many } }),
+    own("a.open", { labels: { "http.route": "routes" } }),
+    own("a.spread", { kind: "histogram", labels: { plan: ["free"] } }),
+  ]);
+  sink.record(given, 1, { plan: "pro", "keelson.outcome": "lost" });
+  const { text } = await sink.page();
+
+  expect(text.split("\n").filter((line) => /^[^#]/.test(line))).toEqual([
+    'a_given_total{plan="free",keelson_outcome="sent"} 0',
+    'a_given_total{plan="free",keelson_outcome="lost"} 0',
+    'a_given_total{plan="pro",keelson_outcome="sent"} 0',
+    'a_given_total{plan="pro",keelson_outcome="lost"} 1',
+  ]);
+});
+
 test("what an application registers itself is not on the page", async () => {
   new client.Counter({ name: "applications_own", help: "x" });
   const sink = prometheusSink(client, [own("a.b")]);

@@ -34,6 +34,8 @@ export function prometheusSink(
     switch (metric.kind) {
       case "counter": {
         const counter = new Counter(options);
+        // From 0, or the first of something would be no increase.
+        for (const labels of seriesOf(metric)) counter.inc(labels, 0);
         return (value: number, labels: Record<string, string>) => counter.inc(labels, value);
       }
       case "gauge": {
@@ -63,4 +65,18 @@ export function prometheusSink(
     record: ({ name }, value, labels) => takers.get(name)?.(value, labelsOf(labels)),
     page: async () => ({ text: await registry.metrics(), contentType: registry.contentType }),
   };
+}
+
+/** Of how many series a counter shows that there was nothing. */
+const maxZeros = 50;
+
+/** The series of a metric whose labels have values that are known, with those labels alone; none where there are too many. */
+function seriesOf({ labels }: MetricDeclaration): readonly Record<string, string>[] {
+  let series: Record<string, string>[] = [{}];
+  for (const [name, values] of Object.entries(labels)) {
+    if (typeof values === "string") return [];
+    series = series.flatMap((one) => values.map((value) => ({ ...one, [prometheusLabel(name)]: value })));
+    if (series.length > maxZeros) return [];
+  }
+  return series;
 }

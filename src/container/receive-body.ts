@@ -20,7 +20,7 @@ export function receiveBody(body: Readable, limitBytes: number, holder: BodyHold
     const pieces = createPieces();
     let received = 0;
     const stop = () => {
-      holder.failBody = undefined;
+      if (holder.failBody === fail) holder.failBody = undefined; // it may be the next request's by now
       body.off("data", receive);
       unfollow();
     };

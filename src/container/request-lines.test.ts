@@ -153,6 +153,23 @@ test("an upgrade that is refused has a line; one that is taken is the applicatio
   expect(await ended(served)).toMatchObject([{ method: "GET", status: 400 }]);
 });
 
+test.each([
+  ["behind a whole one", ""],
+  ["before anybody has asked for it", "x-keelson-explain: config\r\n"],
+])("a body whose client leaves in the middle of it ends its request at once, %s", async (_when, more) => {
+  const served = await serving();
+  const head = `POST /size HTTP/1.1\r\nhost: x\r\n${more}content-type: application/octet-stream\r\ncontent-length: 70000\r\n\r\n`;
+  const client = await rawClient(served.port, head + "x".repeat(70_000) + head + "x".repeat(35_000));
+  client.socket.end();
+
+  const lines = await ended(served, 2);
+  expect(lines).toMatchObject([
+    { route: "/size", status: 200 },
+    { route: "/size", status: 400 },
+  ]);
+  expect(served.bodies.heldBytes).toBe(0);
+});
+
 test("who is turned away and has gone is aborted", async () => {
   const served = await serving();
   const { http } = served;
@@ -187,6 +204,26 @@ test("over HTTP/2 every stream has a line, with its bytes", async () => {
   expect(text).toEqual({ ...whole, handler: "bounded.text.show", route: "/text", status: 200, bytes: 15 });
   expect([head, large]).toMatchObject([{ method: "HEAD", bytes: 0, coldStart: false }, { bytes: 200_000 }]);
   expect(JSON.stringify([head, large])).not.toContain("aborted");
+});
+
+test.each([
+  ["a short body", "/size", 9],
+  ["a long one", "/echo", 100_000],
+  ["an error", "/failing", 9],
+])("over HTTP/2 a request that has sent a body, and gets %s, is not aborted", async (_what, path, bytes) => {
+  const served = await serving({ tls });
+  const session = await http2Client(served.port);
+  const stream = session.request({ ":path": path, ":method": "POST", "content-type": "application/octet-stream" });
+  stream.end("x".repeat(bytes));
+  let got = 0;
+  stream.on("data", (chunk: Buffer) => {
+    got += chunk.byteLength;
+  });
+  await once(stream, "close");
+
+  const [line] = await ended(served);
+  expect(line).toMatchObject({ method: "POST", route: path, bytes: got });
+  expect(line).not.toHaveProperty("aborted");
 });
 
 test("a stream of HTTP/2 that is reset is aborted, with the bytes that were sent", async () => {

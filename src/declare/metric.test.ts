@@ -51,6 +51,18 @@ test.each<[string, unknown]>([
   ["labels that are none", { labels: "plan" }],
   ["a label with any value", { labels: { user: "any" } }],
   ["a value that is no text", { labels: { plan: [1] } }],
+  ["a label of no letters", { labels: { "": ["1"] } }],
+  ["a label of several words", { labels: { "the.plan": ["1"] } }],
+  ["a label that is a prototype", { labels: JSON.parse('{"__proto__":["1"]}') }],
+  ["a label of Prometheus' own", { labels: { le: ["1"] } }],
+  ["a label that CloudWatch has already", { labels: { service: ["1"] } }],
+  ["a value without a character", { labels: { plan: [""] } }],
+  ["a value that CloudWatch does not take", { labels: { plan: ["größer"] } }],
+  ["a value of two lines", { labels: { plan: ["a\nb"] } }],
+  ["a value with a colon first", { labels: { plan: [":a"] } }],
+  ["buckets that are texts", { buckets: ["1", "2"] }],
+  ["a bucket of everything", { buckets: [1, Number.POSITIVE_INFINITY] }],
+  ["a bucket that is no number", { buckets: [Number.NaN] }],
   ["51 values", { labels: { plan: Array.from({ length: 51 }, (_, index) => `p${index}`) } }],
   ["five labels", { labels: { a: ["1"], b: ["1"], c: ["1"], d: ["1"], e: ["1"] } }],
 ])("%s fails the boot", (_what, options) => {
@@ -80,12 +92,19 @@ test("a metric that is declared twice fails the boot", () => {
   expect(problems(twice)).toEqual(["shop.order.placed: this metric is declared twice"]);
 });
 
+test.each(['sh"op', "sh'op", "shop$", "shöp", ":shop", ""])(
+  "a service called %j, which searches of a dashboard cannot be made of, fails the boot",
+  (service) => {
+    expect(() => buildServer({ features: [], metrics: { service } })).toThrow(/metrics.service/);
+  },
+);
+
 test("options of `metrics` are checked", () => {
   const wrong = { access: "everyone", service: "a b", namespace: "x" } as never;
   const found = () => buildServer({ features: [], metrics: wrong });
 
   expect(found).toThrow(BootError);
   expect(found).toThrow(
-    /metrics.access.*a rule of `access`[\s\S]*metrics.service.*without spaces[\s\S]*unknown option "namespace"/,
+    /metrics.access.*a rule of `access`[\s\S]*metrics.service.*letters, digits[\s\S]*unknown option "namespace"/,
   );
 });

@@ -8,7 +8,10 @@ export interface MetricOptions {
   readonly kind?: "counter" | "histogram";
   /** As UCUM has it: `s`, `ms`, `By`, `%`, or what is counted, such as `{order}`. Default `1`. */
   readonly unit?: string;
-  /** Up to four labels, with up to 50 values that each may have: any other becomes `other`. Default none. */
+  /**
+   * Up to four labels, of letters, digits and `_`, with up to 50 values that each may have: any other becomes `other`. Values are
+   * of ASCII, as CloudWatch has it. Default none.
+   */
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   /** The upper bounds of a histogram's buckets. Default from 5 ms to 10 s. */
   readonly buckets?: readonly number[];
@@ -34,11 +37,18 @@ export function metric(feature: string, name: string, options: RawOptions, repor
     /^(counter|histogram)$/.test(String(kind)) &&
     isTexts([unit, text]) &&
     entries.length <= 4 &&
-    entries.every(([, values]) => isTexts(values)) &&
-    (buckets === undefined || (Array.isArray(buckets) && buckets.every((bound, at) => bound > (buckets[at - 1] ?? -1))));
+    // What CloudWatch and Prometheus take for names and values; three names are their own.
+    entries.every(
+      ([label, values]) =>
+        /^(?!(?:le|quantile|service)$)[a-z]\w{0,62}$/i.test(label) &&
+        isTexts(values) &&
+        values.every((value) => /^[!-9;-~][ -~]*$/.test(value)),
+    ) &&
+    (buckets === undefined ||
+      (Array.isArray(buckets) && buckets.every((bound, at) => Number.isFinite(bound) && bound > (buckets[at - 1] ?? -1))));
   if (!isSound) {
     const fix =
-      'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels of up to 50 texts, and ascending buckets';
+      'name it <entity>.<name>, of kind counter or histogram, with a unit such as "s" or "{order}", up to 4 labels, each a word with up to 50 texts of ASCII and none of le, quantile or service, and ascending buckets';
     report({ key, rule: "metric", message: "it cannot be taken", fix });
   }
   // Safe: what does not have its type was reported, and such a server is never built.
@@ -46,7 +56,7 @@ export function metric(feature: string, name: string, options: RawOptions, repor
   return Object.freeze({ ...given, feature, name: `${feature}.${name}`, dimensions: entries.map(([label]) => label) });
 }
 
-function isTexts(values: unknown): boolean {
+function isTexts(values: unknown): values is readonly string[] {
   return (
     Array.isArray(values) && values.length <= 50 && values.every((value) => typeof value === "string" && value.length <= 300)
   );

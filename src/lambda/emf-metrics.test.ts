@@ -1,4 +1,6 @@
 import * as powertools from "@aws-lambda-powertools/metrics";
+import { logMetrics } from "@aws-lambda-powertools/metrics/middleware";
+import middy from "@middy/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { MetricDeclaration } from "../metrics/metric-list.ts";
 import { createRuntime } from "../server/create-runtime.ts";
@@ -41,6 +43,53 @@ test("values of one set of labels are one line, and nothing is written twice", (
   sink.flush();
 
   expect(lines).toMatchObject([{ service: "shop", plan: "pro", color: "red", "a.b": [1, 2, 3] }]);
+});
+
+test("more values than a line may have are in several, each with all of its labels", () => {
+  const sink = sinkOf();
+  for (let value = 0; value < 250; value += 1) sink.record(metric(), value, { color: "red" });
+  sink.flush();
+
+  expect(lines.map((line) => [(line["a.b"] as number[]).length, line["color"]])).toEqual([
+    [100, "red"],
+    [100, "red"],
+    [50, "red"],
+  ]);
+});
+
+test("an application's own Metrics beside it keep their namespace, dimensions and values", async () => {
+  const theirs = new powertools.Metrics({ namespace: "theirs", serviceName: "till", defaultDimensions: { plan: "pro" } });
+  const sink = sinkOf();
+  const handler = async () => {
+    theirs.addMetric("sold", "Count", 1);
+    sink.record(metric(), 2, { plan: "free" });
+    sink.flush();
+  };
+  await middy(handler).use(logMetrics(theirs))({}, {} as never);
+  sink.flush();
+
+  const written = lines.map((line) => [Object(line["_aws"]).CloudWatchMetrics[0], line]);
+  expect(written).toMatchObject([
+    [
+      { Namespace: "shop-dev", Dimensions: [["service"]] },
+      { service: "shop", plan: "free", "a.b": 2 },
+    ],
+    [
+      { Namespace: "theirs", Dimensions: [["service", "plan"]] },
+      { service: "till", plan: "pro", sold: 1 },
+    ],
+  ]);
+});
+
+test("a line that cannot be written disturbs neither the invocation nor the other lines", () => {
+  const sink = sinkOf();
+  sink.record(metric({ dimensions: ["a.b"] }), 1, { "a.b": "is a metric as well" });
+  sink.record(metric({ name: "a.c" }), 1, {});
+
+  expect(sink.flush).not.toThrow();
+  expect(lines).toMatchObject([{ "a.c": 1 }]);
+  sink.flush();
+  expect(lines).toHaveLength(1);
 });
 
 test("what labels are kept for is bounded from one invocation to the next", () => {

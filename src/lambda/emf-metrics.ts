@@ -74,19 +74,28 @@ export function emfSink(
     record: ({ name, unit, dimensions = [] }, value, labels) => {
       const line = known.get(labels) ?? lineOf(dimensions, labels);
       filled.add(line);
-      line.metrics.addMetric(name, unitOf(unit), value);
+      const { metrics, properties } = line;
+      // With the first value of a line: Powertools writes one by itself where a metric has 100 values, and forgets its properties.
+      if (!metrics.hasStoredMetrics()) for (const [name, text] of Object.entries(properties)) metrics.addMetadata(name, text);
+      metrics.addMetric(name, unitOf(unit), value);
     },
     flush: () => {
-      for (const { metrics, properties } of filled) {
-        for (const [name, value] of Object.entries(properties)) metrics.addMetadata(name, value);
-        metrics.publishStoredMetrics();
-      }
+      for (const { metrics } of filled) writeLine(metrics);
       filled.clear();
       if (lines.size <= maxLines) return;
       lines.clear();
       known = new WeakMap();
     },
   };
+}
+
+/** An invocation does not fail because of what was measured. */
+function writeLine(metrics: Powertools): void {
+  try {
+    if (metrics.hasStoredMetrics()) metrics.publishStoredMetrics();
+  } catch {
+    // It is cleared all the same.
+  }
 }
 
 const units = { s: "Seconds", ms: "Milliseconds", By: "Bytes", "%": "Percent" } as const;

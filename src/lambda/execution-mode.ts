@@ -189,6 +189,9 @@ function timeoutListener(scope: RequestScope, answerError: (error: unknown) => v
         scope.log.warn("handler.abandoned", { afterMs });
         abort();
         answerError(timeout);
+        // How the run ends is known a moment later, while the answer is on its way.
+        const { metrics } = scope.runtime;
+        if (metrics?.flush !== undefined) setImmediate(metrics.flush);
       }),
   };
 }

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { runs } from "../../test/support/runs.ts";
 import { createMetrics, maxSeries, type SeriesLabels } from "./bounded-metrics.ts";
 import { type MetricDeclaration, type MetricName, metricList, otherOf } from "./metric-list.ts";
+import type { MetricLabels } from "./metrics.ts";
 import { prometheusLabel, prometheusName } from "./prometheus-name.ts";
 
 const declared = { routes: ["/files", "/files/:id"], handlers: ["files.file.scan"], channels: ["log"] };
@@ -42,8 +43,9 @@ test("whatever labels are given, those that go out are declared, and so are thei
   fc.assert(
     fc.property(fc.constantFrom(...all), labels, fc.double(), (metric, given, value) => {
       const { taken, metrics } = measuring();
+      const record = metrics.record as (name: MetricName, value: number, labels: MetricLabels) => void; // as plain JavaScript would
       if (metric === own) metrics.add(metric.name, value, given);
-      else metrics.record(metric.name as MetricName, value, given);
+      else record(metric.name as MetricName, value, given);
 
       for (const { name, labels: out } of taken) {
         expect(name).toBe(metric.name);
@@ -88,6 +90,7 @@ test("what cannot be taken says why, once for each metric", () => {
   expect(metrics.add("shop.order.unknown", 1)).toBe("no feature of this server declares it; add r.metric");
   expect(metrics.add("shop.order.unknown", 1)).toBeUndefined();
   expect(metrics.add("http.server.request.duration", 1)).toMatch(/no feature/);
+  expect(metrics.add("order.placed", 1)).toBe("its whole name is shop.order.placed");
   for (const value of [Number.NaN, -1, Number.POSITIVE_INFINITY, "1" as unknown as number]) {
     const again = metrics.add(own.name, value);
     expect([undefined, "its value is not a number from 0"]).toContain(again);
@@ -116,6 +119,46 @@ test("a reader that fails disturbs nobody", () => {
   expect(metrics.add(own.name, 1)).toBe("Error: disk full");
 });
 
+test("a reader that throws what is no error is told of all the same", () => {
+  const broken = {
+    record: () => {
+      throw Object.create(null);
+    },
+  };
+
+  expect(createMetrics({ own: [own], declared, sinks: [broken] }).add(own.name, 1)).toBe("a reader of metrics has failed");
+});
+
+test("a reader that fails takes nothing from the others", () => {
+  const taken: unknown[] = [];
+  const broken = {
+    record: () => {
+      throw new Error("disk full");
+    },
+  };
+  const whole = { record: (_metric: MetricDeclaration, value: number) => void taken.push(value) };
+  const metrics = createMetrics({ own: [own], declared, sinks: [broken, whole, broken, whole] });
+  metrics.record("keelson.wall.hits", 7);
+  metrics.add(own.name, 8);
+
+  expect(taken).toEqual([7, 7, 8, 8]);
+});
+
+test("whatever is thrown while a value is added, nothing is", () => {
+  const { taken, metrics } = measuring();
+  const textless = Object.create(null) as object;
+  const thrower = {
+    get plan(): string {
+      throw textless;
+    },
+  };
+
+  expect(metrics.add(own.name, 1, thrower)).toBe("its labels cannot be read");
+  for (const labels of [{ plan: textless }, null, new Proxy({}, { getOwnPropertyDescriptor: () => Object(1) })])
+    expect(metrics.add(own.name, 1, labels as never)).toBeUndefined(); // it has been told
+  expect(taken).toEqual([]);
+});
+
 test("no label of the list can be a tenant, a user, a key or an ID, and dimensions are labels", () => {
   for (const { labels, dimensions = [], name } of metricList as readonly MetricDeclaration[]) {
     expect(Object.keys(labels).filter((label) => /tenant|user|key|id$/i.test(label))).toEqual([]);
@@ -135,5 +178,9 @@ test("each metric has a name of its own in Prometheus, of the characters that ar
     "http_server_request_duration_seconds",
   );
   expect(prometheusName({ name: "keelson.claims", kind: "counter", unit: "{claim}" })).toBe("keelson_claims_total");
+  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "1" })).toBe("shop_order_total");
+  expect(prometheusName({ name: "shop.order.total", kind: "counter", unit: "By" })).toBe("shop_order_bytes_total");
+  expect(prometheusName({ name: "shop.order.seconds", kind: "histogram", unit: "s" })).toBe("shop_order_seconds");
+  expect(prometheusName({ name: "shop.order.placed", kind: "counter", unit: "constructor" })).toBe("shop_order_placed_total");
   expect(prometheusLabel("http.response.status_code")).toBe("http_response_status_code");
 });

@@ -34,9 +34,17 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
   const allowed = allowedIn(declared);
   const ours = new Map<string, Series>(metricList.map((metric) => [metric.name, new Series(metric, allowed)]));
   const theirs = new Map<string, Series>([...own].map((metric) => [metric.name, new Series(metric, allowed)]));
-  const take = (series: Series, value: number, labels: MetricLabels) => {
-    const found = series.of(labels);
-    for (const sink of sinks) sink.record(series.metric, value, found);
+  /** What the last of those that failed has thrown: one takes nothing from the others. */
+  const give = (metric: MetricDeclaration, value: number, labels: SeriesLabels): { readonly error: unknown } | undefined => {
+    let failure: { readonly error: unknown } | undefined;
+    for (const sink of sinks) {
+      try {
+        sink.record(metric, value, labels);
+      } catch (error) {
+        failure = { error };
+      }
+    }
+    return failure;
   };
   const told = new Set<unknown>();
   /** The reason, where it is the first of this metric. */
@@ -46,27 +54,32 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
     return reason;
   };
   return {
-    record: (name, value, labels = {}) => {
-      try {
-        // Safe: each name is of the list.
-        take(ours.get(name) as Series, value, labels);
-      } catch {
-        // Whoever reads metrics may fail; what is measured goes on.
-      }
+    record: (name, value, ...given) => {
+      const [labels = {}]: readonly MetricLabels[] = given;
+      const series = ours.get(name) as Series; // safe: each name is of the list
+      give(series.metric, value, series.of(labels)); // whoever reads metrics may fail; what is measured goes on
     },
     add: (name, value, labels = {}) => {
       const series = theirs.get(name);
-      if (series === undefined) return refused(name, "no feature of this server declares it; add r.metric");
+      if (series === undefined) return refused(name, undeclared(theirs.keys(), name));
       if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
         return refused(name, "its value is not a number from 0");
+      let found: SeriesLabels;
       try {
-        take(series, value, labels);
-        return undefined;
-      } catch (error) {
-        return refused(name, String(error));
+        found = series.of(labels);
+      } catch {
+        return refused(name, "its labels cannot be read");
       }
+      const failure = give(series.metric, value, found);
+      return failure && refused(name, textOf(failure.error));
     },
   };
+}
+
+/** A feature is easily forgotten: `r.metric` takes a name without it. */
+function undeclared(known: Iterable<string>, name: unknown): string {
+  const whole = [...known].find((one) => one.slice(one.indexOf(".") + 1) === name);
+  return whole === undefined ? "no feature of this server declares it; add r.metric" : `its whole name is ${whole}`;
 }
 
 type Allowed = (values: LabelValues) => (value: string) => boolean;
@@ -123,6 +136,11 @@ class Series {
     this.#known.set(key, Object.freeze(made));
     return made;
   }
+}
+
+/** What an application's own reader has thrown may be anything. */
+function textOf(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : "a reader of metrics has failed";
 }
 
 function labelOf(labels: MetricLabels, name: string): string | undefined {

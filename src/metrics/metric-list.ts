@@ -241,3 +241,16 @@ export const metricList = [
 
 /** The name of a metric of keelson's. */
 export type MetricName = (typeof metricList)[number]["name"];
+
+/** Those whose values come from outside, so that any may come. */
+type OpenLabel = "http.request.method" | "db.operation.name" | "error.type";
+
+type ValueOf<Label, Values> = Label extends OpenLabel ? string : Values extends readonly string[] ? Values[number] : string;
+
+type LabelsOf<Labels> = { readonly [Label in keyof Labels]: ValueOf<Label, Labels[Label]> | undefined };
+
+/**
+ * Labels of a metric of keelson's, each of them, and values that they may have: an alarm waits for exactly those. One that is
+ * `undefined` is left out.
+ */
+export type MetricLabelsOf<Name extends MetricName> = LabelsOf<Extract<(typeof metricList)[number], { name: Name }>["labels"]>;

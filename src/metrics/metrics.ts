@@ -1,7 +1,10 @@
-import type { MetricName } from "./metric-list.ts";
+import type { MetricLabelsOf, MetricName } from "./metric-list.ts";
 
 /** Values of labels, by name. One that is `undefined` is left out. */
 export type MetricLabels = Readonly<Record<string, string | undefined>>;
+
+/** Nothing for a metric without labels. */
+type GivenLabels<Labels> = keyof Labels extends never ? [] : [labels: Labels];
 
 /** Takes what is measured. A runtime on which nobody listens has none, so that measuring costs a comparison. */
 export interface Metrics {
@@ -9,7 +12,7 @@ export interface Metrics {
    * Takes a value of one of keelson's metrics: what a counter grows by, what a histogram counts, what a gauge shows. Never throws.
    * A label that is none of those it may have becomes `other`.
    */
-  record(name: MetricName, value: number, labels?: MetricLabels): void;
+  record<Name extends MetricName>(name: Name, value: number, ...labels: GivenLabels<MetricLabelsOf<Name>>): void;
   /**
    * The same, of a metric that a feature declares.
    *

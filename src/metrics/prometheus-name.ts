@@ -1,10 +1,19 @@
 import type { MetricDeclaration } from "./metric-list.ts";
 
-const unitEnds: Readonly<Record<string, string>> = { s: "_seconds", ms: "_milliseconds", By: "_bytes", "%": "_percent" };
+const unitEnds = new Map([
+  ["s", "_seconds"],
+  ["ms", "_milliseconds"],
+  ["By", "_bytes"],
+  ["%", "_percent"],
+]);
 
-/** What Prometheus calls a metric, as OpenTelemetry's rules of compatibility have it. */
+/** What Prometheus calls a metric, as OpenTelemetry's rules of compatibility have it: no end is there twice. */
 export function prometheusName({ name, kind, unit }: Pick<MetricDeclaration, "name" | "kind" | "unit">): string {
-  return `${prometheusLabel(name)}${unitEnds[unit] ?? ""}${kind === "counter" ? "_total" : ""}`;
+  const isCounter = kind === "counter";
+  const label = prometheusLabel(name);
+  const base = isCounter ? label.replace(/_total$/, "") : label;
+  const end = unitEnds.get(unit) ?? "";
+  return `${base}${base.endsWith(end) ? "" : end}${isCounter ? "_total" : ""}`;
 }
 
 /** What Prometheus calls a label. */

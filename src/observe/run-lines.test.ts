@@ -42,6 +42,14 @@ test("a request says how it was answered; what is not known, or not so, is left 
   expect(linesOf(request, { tookMs: -50 })).toMatchObject([["info", "request.completed", { durationMs: 0 }]]); // a clock that was set
 });
 
+test("polls that went as they should have no line: of health, ready or not, and scrapes", () => {
+  for (const handler of ["keelson.health.live", "keelson.health.ready", "keelson.metrics.show"]) {
+    for (const status of [200, 503]) expect(linesOf({ ...request, status }, { handler })).toEqual([]);
+    for (const status of [401, 403, 500]) expect(linesOf({ ...request, status }, { handler })).toHaveLength(1);
+  }
+  expect(linesOf(request, { handler: "metrics.order.show" })).toHaveLength(1);
+});
+
 test("a run without an answer says what became of it, which attempt it was, and for how long it waited", () => {
   expect(linesOf({ ...job, attempt: 2, sinceMs: 400 })).toEqual([
     ["info", "job.completed", { outcome: "processed", durationMs: 5, attempt: 2, ageMs: 600, replayed: false }],

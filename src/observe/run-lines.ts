@@ -89,7 +89,10 @@ class RunLines implements RunObserver {
 /** A client may call a method as it likes. */
 const longestMethod = 32;
 
-/** A poll of a health route that did as it should: ready, or not. */
-function isPoll({ handler }: ObservedRun, status: number): boolean {
-  return handler?.startsWith("keelson.health.") === true && (status < 300 || status === 503);
+/** Handlers that are asked every few seconds, whatever the service does. */
+export const polled = /^keelson\.(?:health|metrics)\./;
+
+/** A poll that went as it should: a scrape, or a service that is ready, or not. */
+function isPoll({ handler = "" }: ObservedRun, status: number): boolean {
+  return polled.test(handler) && (status < 300 || status === 503);
 }

@@ -2,6 +2,7 @@ import { isPermanent } from "../errors/permanent-error.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import { schemeOf } from "./request-scheme.ts";
+import { polled } from "./run-lines.ts";
 import type { ObservedRun, RequestEnd, RunObserver, TaskEnd } from "./run-observer.ts";
 
 /** What each run is measured with. */
@@ -24,12 +25,9 @@ export function createRunMetrics(measure: Measure): RunObserver {
   };
 }
 
-/** Whose requests are left out: they come every few seconds, whatever the service does. */
-const polled = /^keelson\.(?:health|metrics)\./;
-
 function measureRequest({ metrics, clock, basePath }: Measure, run: ObservedRun, { method = "", status }: RequestEnd): void {
   const { route, handler } = run;
-  if (handler !== undefined && polled.test(handler)) return;
+  if (handler !== undefined && polled.test(handler)) return; // a poll says nothing of the service
   metrics.record("http.server.request.duration", secondsOf(clock, run), {
     "http.request.method": method,
     "url.scheme": schemeOf(run),

@@ -1,3 +1,4 @@
+import type { MetricLabelsOf } from "../metrics/metric-list.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Taken } from "./claims.ts";
 import type { ClaimEnd, CommitEnd, RunKind, WorkEnd } from "./settlement.ts";
@@ -31,6 +32,6 @@ export function countEnd(metrics: Metrics, kind: RunKind, { work, commit, claim,
   if (isLast && (isUnknown || (work === "timed out" && commit === "none"))) count(metrics, kind, "unknown");
 }
 
-function count(metrics: Metrics, kind: RunKind, outcome: string): void {
+function count(metrics: Metrics, kind: RunKind, outcome: MetricLabelsOf<"keelson.claims">["keelson.outcome"]): void {
   metrics.record("keelson.claims", 1, { "keelson.kind": kind, "keelson.outcome": outcome });
 }

@@ -10,7 +10,9 @@ export function ownMetrics(metrics: Metrics | undefined, log: Logger): MetricsAc
   return {
     add: (name, value, labels) => {
       const problem = metrics.add(name, value, labels);
-      if (problem !== undefined) log.warn("metrics.ignored", { metric: String(name).slice(0, 200), reason: problem });
+      if (problem === undefined) return;
+      const metric = typeof name === "string" ? name.slice(0, 200) : `a ${typeof name}`; // plain JavaScript gives anything
+      log.warn("metrics.ignored", { metric, reason: problem });
     },
   };
 }

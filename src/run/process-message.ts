@@ -100,7 +100,10 @@ async function handBack(
 }
 
 /** What a message holds; `undefined` where it cannot be read. */
-function kindOf({ deliveryJob }: Runtime, { event, job }: Readonly<Record<string, string>>): string | undefined {
+function kindOf(
+  { deliveryJob }: Runtime,
+  { event, job }: Readonly<Record<string, string>>,
+): "event" | "job" | "delivery" | undefined {
   if (job === undefined) return event === undefined ? undefined : "event";
   return job === deliveryJob.name ? "delivery" : "job";
 }

@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
+import { GetQueueUrlCommand, ReceiveMessageCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { Ajv } from "ajv";
-import { access, buildServer } from "keelson";
+import { access, buildServer, defineFeature } from "keelson";
 import { lambdaHttp, lambdaQueue, lambdaSchedule, lambdaStream, lambdaSweep } from "keelson/lambda";
 import { lambdaContext, lambdaEvent, startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { metricList } from "../../src/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
+import { templateOf } from "../support/server-templates.ts";
 
 const schema = JSON.parse(readFileSync(new URL("../fixtures/emf-schema.json", import.meta.url), "utf8")) as object;
 const isEmf = new Ajv({ strict: false }).compile(schema);
@@ -158,4 +160,76 @@ test("an error of the run is measured as well", async () => {
   expect((await call("/peek", { headers: { authorization: "Bearer none" } })).statusCode).toBe(401);
 
   expect(of("http.server.request.duration")).toMatchObject([{ "http.route": "/peek", "http.response.status_code": "401" }]);
+});
+
+test("what the alarms of the template wait for is written with exactly their dimensions", async () => {
+  const hanging = defineFeature("hanging", (r) => {
+    r.write("thing.hang", {
+      route: "POST /hang",
+      access: access.tenant,
+      handler: ({ signal }) => new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason))),
+    });
+  });
+  const features = [shop, hanging];
+  const options = { metrics: {}, dynamodb: { prefix: "shop" } };
+  const whole = buildServer({ features, ...options });
+  const as = { id: "ann", tenantId: "acme" };
+  const authorization = `Bearer ${await app.token(as)}`;
+  const ask = (path: string, body?: unknown, context: object = lambdaContext()) => {
+    const headers = { authorization, ...(body !== undefined && { "idempotency-key": "hang-1" }) };
+    const event = lambdaEvent("httpApi", { path, headers, ...(body !== undefined && { method: "POST", body }) });
+    return lambdaHttp(whole)(event as never, context as never);
+  };
+  for (const id of ["bad-event", "bad-job"]) {
+    await app.call("shop.order.place", { id }, { as });
+    await expect(app.settled()).rejects.toThrow();
+  }
+  const delivery = {
+    ...app.jobs[0],
+    jobId: "d1",
+    name: "keelson.delivery.send",
+    payload: { channel: "courier-pigeon", message: { to: "bad-address" }, key: "d1" },
+  };
+  const sqs = new SQSClient({
+    endpoint: String(app.env["AWS_ENDPOINT_URL"]),
+    region: "us-east-1",
+    credentials: { accessKeyId: "test", secretAccessKey: "test" },
+  });
+  for (const [queue, messages] of [
+    ["shop-events", app.events],
+    ["shop-jobs.fifo", [...app.jobs, delivery]],
+  ] as const) {
+    const { Records } = lambdaEvent("sqs", { queue, messages: messages as never }); // the delivery is one
+    const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName: queue }));
+    for (const record of Records) {
+      const group = { MessageGroupId: record.messageId, MessageDeduplicationId: record.messageId };
+      const fifo = queue.endsWith(".fifo") ? group : {};
+      await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: record.body, ...fifo }));
+      const { Messages } = await sqs.send(new ReceiveMessageCommand({ QueueUrl, WaitTimeSeconds: 5 }));
+      record.receiptHandle = String(Messages?.[0]?.ReceiptHandle);
+    }
+    await lambdaQueue(whole)({ Records }, lambdaContext());
+  }
+  sqs.destroy();
+  await lambdaSweep(whole)();
+  await ask("/peek");
+  await ask("/hang", {}, { ...lambdaContext(), getRemainingTimeInMillis: () => 400 });
+  await expect.poll(() => of("keelson.claims").map((line) => line["keelson.outcome" as never])).toContain("unknown");
+
+  /** The dimensions of each metric that was written, by its name. */
+  const written = emf().flatMap((line) =>
+    line._aws.CloudWatchMetrics.flatMap(({ Dimensions, Metrics }) =>
+      Metrics.flatMap(({ Name }) => Dimensions.map((names) => [Name, names.map((name) => [name, line[name]])])),
+    ),
+  );
+  const alarms = Object.values(templateOf(features, {}, options).Resources).flatMap(({ Type, Properties }) =>
+    Type === "AWS::CloudWatch::Alarm" && !String(Properties["Namespace"]).startsWith("AWS/") ? [Object(Properties)] : [],
+  );
+  const missing = alarms
+    .map(({ MetricName, Dimensions = [] }) => [MetricName, Dimensions.map((one: object) => Object.values(one))])
+    .filter((alarm) => !written.some((one) => JSON.stringify(one) === JSON.stringify(alarm)));
+
+  expect(alarms).toHaveLength(9);
+  // What takes a store that fails, a step that was killed, or the end of a process: the compiler holds their labels to the list.
+  expect(missing.map(([name]) => name)).toEqual(["keelson.steps", "keelson.drains", "keelson.config.reads"]);
 });

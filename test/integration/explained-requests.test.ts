@@ -90,16 +90,27 @@ const inContainer: Send = async (path, { as, ...options } = {}) => {
   const { headers } = await app.fetch(path, { ...options, ...(as && { as }) });
   return headers;
 };
-const inLambda: Send = async (path, { as, headers = {}, method = "GET" } = {}) => {
+const inLambda: Send = (path, options) => byTrigger("httpApi", path, options);
+const byTrigger = async (
+  trigger: Trigger,
+  path: string,
+  { as, headers = {}, method = "GET" }: Parameters<Send>[1] = {},
+): Promise<Headers> => {
   for (const [name, value] of Object.entries(app.env)) vi.stubEnv(name, value);
   const written = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const authorization = as === undefined ? {} : { authorization: `Bearer ${await app.token(as)}` };
-  const event = lambdaEvent("httpApi", { path, method, headers: { ...headers, ...authorization } });
+  const event = lambdaEvent(trigger, { path, method, headers: { ...headers, ...authorization } });
   const answer = await lambdaHttp(server)(event as never, lambdaContext() as never);
   written.mockRestore();
   vi.unstubAllEnvs();
-  return new Headers(Object(answer).headers);
+  const { headers: single, multiValueHeaders: several = {} } = Object(answer);
+  return new Headers({
+    ...single,
+    ...Object.fromEntries(Object.entries(several).map(([name, values]) => [name, String(values)])),
+  });
 };
+const triggers = ["restApi", "httpApi", "httpApiV1", "functionUrl", "loadBalancer", "loadBalancerMultiValue"] as const;
+type Trigger = (typeof triggers)[number];
 
 describe.each([
   ["a container", inContainer],
@@ -182,6 +193,17 @@ describe.each([
     expect(headers.get("x-keelson-config")).not.toBeNull();
     expect(headers.get("access-control-expose-headers")).not.toMatch(/keelson/i);
   });
+});
+
+test.each(triggers)("an answer to an event of %s says it to an operator alone, to HEAD as well", async (trigger) => {
+  for (const method of ["GET", "HEAD"]) {
+    const headers = await byTrigger(trigger, "/part", { as: operator, method, headers: explain });
+    const foreign = await byTrigger(trigger, "/part", { as: { id: "bob", tenantId: "acme" }, method, headers: explain });
+
+    expect(headers.get("x-keelson-config")).toBe("shop:config:max-items;source=tenant-row;version=1");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(foreign.get("x-keelson-config")).toBeNull();
+  }
 });
 
 test("overlapping requests say what each has read itself", async () => {

@@ -32,6 +32,7 @@ const series = async (name: string, label?: string) => {
   const found: Record<string, number> = {};
   for (const family of families.filter((one) => one.name === name || one.name === `${name}_count`)) {
     for (const { labels = {}, value } of family.metrics) {
+      if (Number(value) === 0 && family.name.endsWith("_total")) continue; // counters begin there
       const key = label === undefined ? Object.values(labels).join(" ") : String(labels[label]);
       found[key] = (found[key] ?? 0) + Number(value);
     }

@@ -13,14 +13,15 @@ import { metricList } from "../../src/metrics/metric-list.ts";
 import { shop } from "../fixtures/measured.ts";
 
 /** Registers OpenTelemetry's own SDK, as an application does. */
-function registered() {
-  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+function registered(temporality = AggregationTemporality.CUMULATIVE) {
+  const exporter = new InMemoryMetricExporter(temporality);
   const provider = new MeterProvider({
     readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })],
   });
   api.setGlobalMeterProvider(provider);
   /** Values by name and labels. */
   const read = async () => {
+    exporter.reset();
     await provider.forceFlush();
     const scopes = exporter.getMetrics().at(-1)?.scopeMetrics ?? [];
     return scopes.flatMap(({ scope, metrics }) =>
@@ -66,4 +67,34 @@ test("with OpenTelemetry's SDK registered everything is measured by its meter, w
   expect(points.filter(({ name }) => !known.includes(name))).toEqual([]);
   await app.close();
   await shutdown();
+});
+
+test("a server that is closed shows nothing of the moment any more, and others do", async () => {
+  const { read, shutdown } = registered(AggregationTemporality.DELTA); // the other goes on with what it has seen
+  const [first, second] = await Promise.all([1, 2].map(() => startTestApp(buildServer({ features: [shop] }))));
+  for (const app of [first, second]) {
+    await app?.call("shop.order.place", { id: "1" }, { as: { id: "ann", tenantId: "acme" } });
+    await app?.settled();
+  }
+  const lengths = async () => (await read()).filter(({ name }) => name === "keelson.outbox.length");
+
+  expect(await lengths()).toHaveLength(1);
+  await first?.close();
+  expect(await lengths()).toHaveLength(1);
+  await second?.close();
+  expect(await lengths()).toEqual([]);
+  await shutdown();
+});
+
+test("an exporter that fails fails nothing of the service", async () => {
+  const provider = new MeterProvider({ readers: [] });
+  const broken = (): never => {
+    throw new Error("no receiver");
+  };
+  api.setGlobalMeterProvider({ ...provider, getMeter: () => ({ createCounter: broken, createHistogram: broken }) } as never); // as an SDK's has it
+  const app = await startTestApp(buildServer({ features: [shop] }));
+
+  expect((await app.fetch("/orders/7")).status).toBe(200);
+  expect(app.logs.filter(({ msg }) => msg === "metrics.ignored")).toMatchObject([{ reason: "Error: no receiver" }]);
+  await app.close();
 });

@@ -1,9 +1,9 @@
-import type { Metrics } from "../../src/metrics/metrics.ts";
+import type { MetricLabels, Metrics } from "../../src/metrics/metrics.ts";
 
 /** Metrics that a test reads: `keelson.claims write taken` for each value, in their order. */
 export function recordedMetrics() {
   const values: [series: string, value: number][] = [];
-  const record: Metrics["record"] = (name, value, labels = {}) => {
+  const record: Metrics["record"] = (name, value, ...[labels = {}]: readonly MetricLabels[]) => {
     values.push([[name, ...Object.values(labels).filter((text) => text !== undefined)].join(" "), value]);
   };
   /** What each series has added up to. */
