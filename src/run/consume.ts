@@ -88,7 +88,7 @@ export async function consumeEvent(
   const outcomes = await Promise.all(
     consumers.map(({ name, run, projection }) =>
       consumeOnce(runtime, adapters, {
-        key: claimKey(["event", name, tenantKey(tenantId)], eventId, tenantId),
+        key: messageClaim("event", name, eventId, tenantId),
         handler: name,
         cause: event,
         id: eventId,
@@ -128,7 +128,7 @@ export async function runJob(
   const refuse = (problems: string) => new PermanentError(`the payload of ${name} does not fit its schema (${problems})`);
   const payload = await checkPayload(declaration.input, job.payload, refuse);
   return consumeOnce(runtime, adapters, {
-    key: claimKey(["job", name, tenantKey(tenantId)], jobId, tenantId),
+    key: messageClaim("job", name, jobId, tenantId),
     handler: name,
     cause: job,
     id: jobId,
@@ -148,8 +148,9 @@ function channelOf({ payload }: JobMessage): string | undefined {
   return typeof channel === "string" ? channel : undefined;
 }
 
-function tenantKey(tenantId: string | undefined): string {
-  return tenantId === undefined ? "-" : `=${tenantId}`;
+/** Where it is noted that a consumer has handled an event, or that a job is done. */
+export function messageClaim(kind: "event" | "job", handler: string, id: string, tenantId: string | undefined): ClaimKey {
+  return claimKey([kind, handler, tenantId === undefined ? "-" : `=${tenantId}`], id, tenantId);
 }
 
 const severity = ["skipped", "processed", "handed-back", "failed"] as const;

@@ -65,13 +65,13 @@ async function fail(
 ): Promise<Processed> {
   const { message: reason } = describeError(error, { requestId: "", environment: runtime.environment }).log.data;
   const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
-  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason, ...trace };
+  const ids = idsOf(read);
+  const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason, ...trace, ...ids };
   try {
     const most = await queue.maxReceives();
     const isLast = most !== undefined && message.receives >= most;
     if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
-      const ids = idsOf(read);
-      runtime.log.error("queue.dead_lettered", { ...facts, ...ids });
+      runtime.log.error("queue.dead_lettered", facts);
       runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, ids) });
       return { kind: "dead-lettered" };
     }
