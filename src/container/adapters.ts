@@ -1,14 +1,14 @@
 import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
 import { allTables, usesMessages } from "../declare/registry.ts";
-import type { Variables } from "../process/environment.ts";
+import { environmentOf, type Variables } from "../process/environment.ts";
 import type { Adapters } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RuntimeOptions } from "../server/create-runtime.ts";
 import { type Server, serverInternals } from "../server/server.ts";
 
 /** What a container's runtime is bound to. */
-export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret"> {
+export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developmentSecret" | "keepRecord"> {
   /** Which adapters run, for the boot log. */
   readonly adapters: Readonly<Record<string, string>>;
 }
@@ -23,6 +23,8 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   const endpoint = options.dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
   const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
   const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
+  const isDeveloping = isLocal && environment === "development" && environmentOf(variables) === "development";
+  const local = { ...secret, ...(isDeveloping ? { keepRecord: await openLog(directory, variables) } : {}) };
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
   const hasQueues = usesMessages(registry);
   /** Where the others are that the server has any use for. */
@@ -33,7 +35,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
   });
   if (endpoint !== undefined) {
     return {
-      ...secret,
+      ...local,
       adapters: { dynamodb: endpoint, ...others("aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
     };
@@ -45,7 +47,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
     };
   }
   return {
-    ...secret,
+    ...local,
     adapters: { dynamodb: `embedded (${directory})`, ...others(`embedded (${directory})`) },
     openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
   };
@@ -89,6 +91,12 @@ async function openEmbedded(runtime: Runtime, variables: Variables, directory: s
 async function loadDevelopmentSecret(directory: string, variables: Variables): Promise<string> {
   const { developmentSecret } = await loadEmbedded();
   return developmentSecret(directory, variables);
+}
+
+/** Opens what keeps log records for `keelson trace`. */
+async function openLog(directory: string, variables: Variables): Promise<(record: string) => void> {
+  const { openDevelopmentLog } = await import("../embedded/development-log.ts");
+  return openDevelopmentLog(directory, variables).keep;
 }
 
 // The embedded stack stands above the hosts in the plan of folders, and is loaded only in

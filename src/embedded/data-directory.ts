@@ -10,6 +10,8 @@ export interface DirectoryHolder {
   readonly parentPid: number;
   /** How others use it as well, if they may. */
   readonly shared?: SharedHolder;
+  /** Where a stack that is its parent's alone answers, for commands that look at its tables. */
+  readonly serves?: Pick<SharedHolder, "port" | "region">;
   /** Whether it is about to say how others use it. */
   readonly isStarting?: true;
   /** Whether it is about to let go. */
@@ -133,6 +135,13 @@ export function readHolder(directory: string): DirectoryHolder | undefined {
   } catch {
     return undefined; // not there yet
   }
+}
+
+/** Where the stack of a directory answers on 127.0.0.1; `undefined` where no process serves it. */
+export function servedFrom(directory: string): Pick<SharedHolder, "port" | "region"> | undefined {
+  const holder = readHolder(directory);
+  const place = holder?.shared ?? holder?.serves;
+  return holder !== undefined && isAlive(holder.pid) ? place : undefined;
 }
 
 function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {

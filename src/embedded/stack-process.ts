@@ -89,7 +89,10 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
     throw new Error(reasonOf(error, port), { cause: error });
   });
   const listening = (server.address() as AddressInfo).port; // it listens on TCP, so its address is one
-  if (directory === undefined || idleMs === undefined) return tell({ port: listening });
+  if (directory === undefined || idleMs === undefined) {
+    if (directory !== undefined) writeHolder(directory, { ...self, serves: { port: listening, region } });
+    return tell({ port: listening });
+  }
   const key = randomBytes(16).toString("base64url");
   attachments = acceptAttachments(server, { key, idleMs, onIdle: close });
   writeHolder(directory, { ...self, shared: { port: listening, key, region } });

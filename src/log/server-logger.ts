@@ -29,6 +29,8 @@ export interface ServerLoggerOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Takes each line, without a line end. Default: stdout, written before the call returns. */
   readonly write?: (line: string) => void;
+  /** Takes each record as JSON as well, however lines are written. */
+  readonly keep?: ((record: string) => void) | undefined;
   /** Where `time` comes from. Default: the machine's clock. */
   readonly clock?: Clock;
 }
@@ -150,7 +152,7 @@ function above(threshold: Pick<LogThreshold, "current">, print: Print): Print {
 }
 
 /** Writes lines whatever their level. */
-function createLinePrint({ env, write, clock = systemClock }: ServerLoggerOptions, rules: RecordRules): Print {
+function createLinePrint({ env, write, keep, clock = systemClock }: ServerLoggerOptions, rules: RecordRules): Print {
   const names = timeNames(env);
   const timeFields = createTimeFields(clock, names);
   const take = write ?? writeToStandardOutput;
@@ -161,6 +163,7 @@ function createLinePrint({ env, write, clock = systemClock }: ServerLoggerOption
     try {
       const record = recordOf(level, context, msg, data);
       take(isPretty ? prettyLine(record, isColoured) : record);
+      keep?.(record);
     } catch {
       // Only a given `write` throws, and there is nowhere else to say so.
     }

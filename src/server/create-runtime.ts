@@ -54,6 +54,8 @@ export interface RuntimeOptions {
   readonly schedule?: ClaimSchedule;
   /** Where log lines go. Default: stdout. */
   readonly write?: (line: string) => void;
+  /** Takes each log record as JSON as well. */
+  readonly keepRecord?: ((record: string) => void) | undefined;
   /** What `loadPowertools` has loaded for the variables; without it Powertools' own variables decide nothing. */
   readonly powertools?: PowertoolsThreshold | undefined;
   /** What is measured with; default: nothing is. */
@@ -105,6 +107,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     env: variables,
     clock,
     powertoolsThreshold: options.powertools,
+    keep: options.keepRecord,
     ...(options.write === undefined ? {} : { write: options.write }),
   });
   if (missing !== undefined) log.warn("metrics.unavailable", { fix: `npm install ${missing}` });
