@@ -8,6 +8,7 @@ export const folders = [
   "cli",
   "cli/doctor",
   "cli/init",
+  "cli/trace",
   "infra",
   "bundle",
   "client",

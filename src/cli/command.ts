@@ -4,7 +4,7 @@ import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
 
 const commands =
-  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant or keelson projection";
+  "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
 
 const usage = `Usage: keelson token --tenant <id> --user <id> [options]
 
@@ -31,6 +31,7 @@ Other commands, each with --help:
   keelson key-ring            creates, rotates and lists the keys of encrypted configuration
   keelson outbox              lists, puts back and removes events that the bus refused
   keelson steps               lists steps, and says how those ended of which nobody knows
+  keelson trace               prints what became of a request as one tree, and what is stuck
   keelson tenant              exports and erases the rows of a tenant
   keelson projection          rebuilds projections and tells how they are`;
 
@@ -81,6 +82,10 @@ export async function runCommand(args: readonly string[], context: CommandContex
   if (first === "projection") {
     const { runProjectionCommand } = await import("./projection-command.ts");
     return runProjectionCommand(args.slice(1), context);
+  }
+  if (first === "trace") {
+    const { runTraceCommand } = await import("./trace-command.ts");
+    return runTraceCommand(args.slice(1), context);
   }
   let options: Omit<TokenOptions, "secret"> | undefined;
   try {

@@ -1,0 +1,80 @@
+/** A record of a log, parsed. */
+export type LogRecord = Readonly<Record<string, unknown>>;
+
+/** What a line of a log holds. */
+export interface LineRecords {
+  readonly records: readonly LogRecord[];
+  /** Whether it looks like a record of keelson's and cannot be read as one. */
+  readonly isBroken: boolean;
+}
+
+/** How deep a record may lie in what collectors put around it. */
+const mostDepth = 5;
+/** Where collectors put a line: CloudWatch and its Insights, Docker's files, Fluent Bit, journald, results of queries. */
+const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"] as const;
+/** A member of a document that was written over several lines, as the AWS CLI prints them. */
+const wrappedLine = /^\s*"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(".*")\s*,?\s*$/s;
+
+/**
+ * Finds the records in a line, whatever stands around them: a time and a stream before them (`aws logs tail`), a container's name
+ * (`kubectl logs --prefix`, `docker compose logs`), a collector's own JSON, a line of the AWS CLI's output, a cell of a CSV file.
+ * Never throws.
+ */
+export function recordsOf(line: string): LineRecords {
+  const records = read(line, 0);
+  return { records, isBroken: records.length === 0 && looksLikeRecord.test(line) };
+}
+
+const looksLikeRecord = /\\?"{1,2}msg\\?"{1,2}\s*:/;
+
+function read(text: string, depth: number): readonly LogRecord[] {
+  if (depth > mostDepth) return [];
+  const wrapped = wrappedLine.exec(text)?.[1];
+  if (wrapped !== undefined) {
+    const inner = parse(wrapped);
+    return typeof inner === "string" ? read(inner, depth + 1) : [];
+  }
+  const value = /^\s*\[\s*[[{]/.test(text) ? parse(text) : undefined;
+  return unwrap(value ?? objectIn(text), depth);
+}
+
+/** The object that a line ends with, whatever stands before it. */
+function objectIn(text: string): unknown {
+  const end = text.lastIndexOf("}") + 1;
+  let start = text.indexOf("{");
+  for (let attempt = 0; attempt < 3 && start >= 0 && start < end; attempt += 1) {
+    const inner = text.slice(start, end);
+    const value = parse(inner) ?? (inner.startsWith('{""') ? parse(inner.replaceAll('""', '"')) : undefined);
+    if (value !== undefined) return value;
+    start = text.indexOf("{", start + 1);
+  }
+  return undefined;
+}
+
+function unwrap(value: unknown, depth: number): readonly LogRecord[] {
+  if (depth > mostDepth) return [];
+  if (typeof value === "string") return value.includes("{") ? read(value, depth + 1) : [];
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap((item: unknown) => unwrap(item, depth + 1));
+  const record = value as LogRecord; // safe: an object, and its members are unknown
+  if (typeof member(record, "msg") === "string") return [record];
+  for (const name of wrappers) {
+    const inner = unwrap(member(record, name), depth + 1);
+    if (inner.length > 0) return inner;
+  }
+  // As Powertools' formatter has it.
+  const message = member(record, "message");
+  return typeof message === "string" && member(record, "timestamp") !== undefined ? [{ ...record, msg: message }] : [];
+}
+
+function member(record: LogRecord, name: string): unknown {
+  return Object.hasOwn(record, name) ? record[name] : undefined;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

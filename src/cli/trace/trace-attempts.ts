@@ -1,0 +1,72 @@
+import type { TraceLine } from "./trace-line.ts";
+import type { TraceAttempt } from "./trace-node.ts";
+
+/** What the lines of a run come to. */
+export interface RunSummary {
+  readonly attempts: readonly Attempt[];
+  /** When it began, as far as is seen. */
+  readonly startMs: number | undefined;
+  /** How it stands, by its last attempt that was not handed back; `undefined` where there is none. */
+  readonly last: Attempt | undefined;
+}
+
+/** An attempt, with its times in milliseconds since the epoch. */
+export interface Attempt extends Pick<TraceAttempt, "attempt" | "state" | "durationMs" | "status" | "reason"> {
+  readonly startMs: number;
+  readonly endMs: number;
+}
+
+/** Tells the attempts of a run apart. Its lines are in the order of time. */
+export function summarize(lines: readonly TraceLine[]): RunSummary {
+  const attempts: Attempt[] = [];
+  let failure: TraceLine | undefined;
+  let open: TraceLine | undefined;
+  const flush = () => {
+    // Nobody has written the line at its end.
+    if (failure !== undefined)
+      attempts.push({ state: "failed", startMs: (open ?? failure).ms, endMs: failure.ms, ...reasonOf(failure) });
+    [failure, open] = [undefined, undefined];
+  };
+  for (const line of lines) {
+    const { ms, msg, durationMs, attempt, status, outcome } = line;
+    if (isFailure.test(msg)) {
+      if (failure !== undefined) flush();
+      failure = line;
+    } else if (isOver.test(msg)) {
+      const times = { startMs: ms - (durationMs ?? 0), endMs: ms, durationMs };
+      if (outcome === "handed-back") attempts.push({ attempt, state: "handed-back", ...times });
+      else {
+        const isFailed = outcome === "failed" || (status ?? 0) >= 400 || line.aborted === true;
+        const state = isFailed ? "failed" : line.replayed === true ? "replayed" : "done";
+        const cut = line.aborted === true ? { reason: "the client was gone" } : {};
+        attempts.push({ attempt, state, status, ...times, ...(isFailed ? { ...cut, ...reasonOf(failure) } : {}) });
+        [failure, open] = [undefined, undefined];
+      }
+    } else if (!isLate.test(msg)) open ??= line;
+  }
+  if (failure !== undefined) flush();
+  // What a run says after its end is no new one.
+  else if (open !== undefined && !attempts.some(({ state, status }) => status !== undefined || isDone(state))) {
+    attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
+  }
+  const startMs = attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
+  return { attempts, startMs, last: attempts.findLast(({ state }) => state !== "handed-back") };
+}
+
+const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
+const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;
+/** What says of a run that somebody else has it, or is written after it is over. */
+const isLate = /\.(?:conflicted|replayed|failed_late|after_failed|after_late|gave_up)$/;
+
+/** Whether the run is over for good. */
+export function isDone(state: string | undefined): state is "done" | "replayed" {
+  return state === "done" || state === "replayed";
+}
+
+function reasonOf(failure: TraceLine | undefined): Pick<Attempt, "reason"> {
+  if (failure === undefined) return {};
+  const { message, reason, error, status } = failure;
+  const text = message ?? reason;
+  if (text === undefined) return error === undefined ? {} : { reason: error };
+  return { reason: error === undefined || (status ?? 500) >= 500 ? text : `${error}: ${text}` };
+}

@@ -1,0 +1,177 @@
+import { type Origin, originKey, type Producer, type Subject, type TraceIndex } from "./trace-index.ts";
+import { type RowFact, runKey } from "./trace-node.ts";
+
+/** What stands below what. */
+export interface TraceLinks {
+  /** Those of which nothing is seen but what follows from them are there too. */
+  readonly origins: ReadonlyMap<string, Origin>;
+  readonly subjects: ReadonlyMap<string, Subject>;
+  /** By {@link originPlace}, {@link runPlace} or {@link subjectPlace}. */
+  readonly below: ReadonlyMap<string, readonly Below[]>;
+  /** Where the trees begin that an ID belongs to, in the order of time. */
+  rootsOf(id: string): readonly Root[];
+}
+
+/** A subject below something. */
+export interface Below {
+  readonly subject: Subject;
+  /** When it was published or enqueued there, where that is seen. */
+  readonly ms: number | undefined;
+  /** It stands with all that follows from it in another place. */
+  readonly isAgain: boolean;
+  readonly isIndirect: boolean;
+}
+
+/** Where a tree begins: a subject where nothing says where it comes from, or only subjects of a circle. */
+export type Root = { readonly origin: Origin } | { readonly subject: Subject };
+
+/** The places that subjects stand below. */
+export const originPlace = (key: string): string => `origin ${key}`;
+export const runPlace = (subject: string, handler: string): string => `run ${runKey(subject, handler)}`;
+export const subjectPlace = (id: string): string => `subject ${id}`;
+
+/** Finds out what stands below what, from what lines and rows of the outbox say. */
+export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLinks {
+  const { origins, aliases } = merged(index.origins);
+  const subjects = new Map(index.subjects);
+  for (const row of rows) addRow(subjects, row);
+  const below = new Map<string, Below[]>();
+  const parents = new Map<string, string>();
+
+  const originOf = (asked: Pick<Origin, "requestId" | "traceId" | "tenantId">): Origin => {
+    // What a run of the system does for a tenant begins with a run that has none.
+    for (const key of [originKey(asked), originKey({ ...asked, tenantId: undefined })]) {
+      const known = origins.get(aliases.get(key) ?? key);
+      if (known !== undefined) return known;
+    }
+    const made = { ...asked, key: originKey(asked), lines: [] };
+    origins.set(made.key, made);
+    return made;
+  };
+  const place = (by: Producer): { readonly place: string; readonly parent: string } => {
+    if ("subject" in by) return { place: runPlace(by.subject, by.handler), parent: subjectPlace(by.subject) };
+    const key = originPlace(aliases.get(by.origin) ?? by.origin);
+    return { place: key, parent: key };
+  };
+  const put = (where: string, item: Below) => {
+    const others = below.get(where);
+    if (others === undefined) below.set(where, [item]);
+    else others.push(item);
+  };
+
+  /** Subjects that are only named as a cause come to the list while it is walked. */
+  const list = [...subjects.values()];
+  const indirect = new Map<string, Origin>();
+  for (let at = 0; at < list.length; at += 1) {
+    const subject = list[at] as Subject; // safe: within the list
+    const { id, cause } = subject;
+    const producers = subject.producers.filter(({ tenantId }) => isSame(tenantId, subject.tenantId));
+    // Not any: a delivery with a key is one and the same for all who send it, and was caused by the first.
+    const first = producers.find(({ by }) => isCause(by, cause?.causedBy));
+    const seen = new Set<string>();
+    for (const produced of [...(first === undefined ? [] : [first]), ...producers]) {
+      const { place: where, parent } = place(produced.by);
+      if (seen.has(where)) continue;
+      seen.add(where);
+      if (produced === first) parents.set(id, parent);
+      put(where, { subject, ms: produced.ms, isAgain: produced !== first, isIndirect: false });
+    }
+    if (first !== undefined) continue;
+    const isMissing = indirect.get(id);
+    if (cause !== undefined && cause.causedBy === cause.origin.requestId) {
+      const where = originPlace(originOf(cause.origin).key);
+      parents.set(id, where);
+      put(where, { subject, ms: undefined, isAgain: false, isIndirect: false });
+    } else if (cause !== undefined) {
+      const { causedBy } = cause;
+      if (!subjects.has(causedBy)) {
+        const missing = namedSubject(causedBy);
+        subjects.set(causedBy, missing);
+        indirect.set(causedBy, originOf(cause.origin));
+        list.push(missing);
+      }
+      parents.set(id, subjectPlace(causedBy));
+      put(subjectPlace(causedBy), { subject, ms: undefined, isAgain: false, isIndirect: false });
+    } else if (isMissing !== undefined) {
+      const where = originPlace(isMissing.key);
+      parents.set(id, where);
+      put(where, { subject, ms: undefined, isAgain: false, isIndirect: true });
+    }
+  }
+  return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
+}
+
+/** The lines of a request before it is known whose it is belong to the one that it turned out to be. */
+function merged(given: TraceIndex["origins"]): { origins: Map<string, Origin>; aliases: ReadonlyMap<string, string> } {
+  const [origins, aliases] = [new Map(given), new Map<string, string>()];
+  const named = new Map<string, Origin[]>();
+  for (const origin of given.values()) {
+    const anonymous = originKey({ ...origin, tenantId: undefined });
+    if (origin.tenantId !== undefined) named.set(anonymous, [...(named.get(anonymous) ?? []), origin]);
+  }
+  for (const [key, [only, ...others]] of named) {
+    const anonymous = origins.get(key);
+    if (anonymous === undefined || only === undefined || others.length > 0) continue;
+    origins.delete(key);
+    aliases.set(key, only.key);
+    const lines = [...only.lines, ...anonymous.lines].sort((one, other) => one.ms - other.ms);
+    origins.set(only.key, { ...only, lines });
+  }
+  return { origins, aliases };
+}
+
+function namedSubject(id: string): Subject {
+  return {
+    ...{ id, kind: undefined, name: undefined, tenantId: undefined, cause: undefined, dueMs: undefined, takenBackMs: undefined },
+    ...{ producers: [], runs: new Map(), way: [] },
+  };
+}
+
+function addRow(subjects: Map<string, Subject>, row: RowFact): void {
+  const { kind, id, name, atMs, tenantId, causedBy, origRequestId, traceId } = row;
+  const subject = subjects.get(id) ?? namedSubject(id);
+  subjects.set(id, subject);
+  subject.kind ??= kind;
+  subject.name ??= name;
+  subject.tenantId ??= tenantId;
+  if (kind === "job") subject.dueMs ??= atMs;
+  if (causedBy !== undefined && origRequestId !== undefined) {
+    subject.cause ??= { causedBy, origin: { requestId: origRequestId, traceId, tenantId } };
+  }
+}
+
+/** Whether two tenants can be one: not all lines name it. */
+function isSame(one: string | undefined, other: string | undefined): boolean {
+  return one === undefined || other === undefined || one === other;
+}
+
+function isCause(by: Producer, causedBy: string | undefined): boolean {
+  if (causedBy === undefined) return true;
+  return "subject" in by ? by.subject === causedBy : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` has made it
+}
+
+interface Climbing extends Pick<TraceLinks, "origins" | "subjects"> {
+  readonly parents: ReadonlyMap<string, string>;
+}
+
+function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly Root[] {
+  const roots = new Map<string, Root>();
+  for (const origin of origins.values()) {
+    if (origin.requestId === id || origin.traceId === id) roots.set(originPlace(origin.key), { origin });
+  }
+  const start = subjects.get(id);
+  for (let at: Subject | undefined = start, seen = new Set<string>(); at !== undefined; ) {
+    const parent = parents.get(at.id);
+    seen.add(at.id);
+    if (parent === undefined) roots.set(subjectPlace(at.id), { subject: at });
+    else if (parent.startsWith("origin ")) {
+      const origin = origins.get(parent.slice("origin ".length));
+      if (origin !== undefined) roots.set(parent, { origin });
+    }
+    const next: Subject | undefined = parent === undefined ? undefined : subjects.get(parent.slice("subject ".length));
+    if (next !== undefined && seen.has(next.id)) roots.set(subjectPlace(id), { subject: start as Subject }); // safe: it was the first
+    at = next !== undefined && seen.has(next.id) ? undefined : next;
+  }
+  const atMs = (root: Root) => ("origin" in root ? (root.origin.lines[0]?.ms ?? 0) : 0);
+  return [...roots].sort(([one, a], [other, b]) => atMs(a) - atMs(b) || (one < other ? -1 : 1)).map(([, root]) => root);
+}

@@ -1,0 +1,165 @@
+import type { TraceNode, TraceState } from "./trace-node.ts";
+
+/** What is to be said of a tree at its end. */
+export interface Verdict {
+  /** The one thing that does not go on by itself; absent where nothing is. */
+  readonly stuck?: Stuck | undefined;
+  /** One sentence. */
+  readonly says: string;
+}
+
+/** What does not go on by itself. */
+export interface Stuck extends Pick<TraceNode, "kind" | "name" | "id" | "state" | "reason"> {
+  /** What it needs. */
+  readonly fix: string;
+  /** Commands that do it, or help. */
+  readonly commands: readonly string[];
+}
+
+/** How much later than it should something may come before it is stuck, in milliseconds: two sweeps; the longest visibility timeout. */
+const [sweepsMs, visibilityMs] = [30_000, 300_000];
+
+interface Looking {
+  readonly nowMs: number;
+  /** The module, for commands. */
+  readonly module: string;
+}
+
+/** Finds the one thing that is stuck in trees: the worst, of two alike the first. */
+export function verdictOf(roots: readonly TraceNode[], looking: Looking): Verdict {
+  let [worst, waiting, unseen]: [TraceNode | undefined, TraceNode | undefined, number] = [undefined, undefined, 0];
+  for (const node of nodesOf(roots)) {
+    if (node.state === "not-seen" || node.state === "unended") unseen += 1;
+    if (isStuck(node, looking.nowMs)) {
+      if (worst === undefined || rank(node) < rank(worst)) worst = node;
+    } else if (isWaiting(node) && (waiting === undefined || rank(node) < rank(waiting))) waiting = node;
+  }
+  if (worst !== undefined) {
+    const { kind, name, id, state, reason } = worst;
+    const { fix, commands } = helpFor(worst, looking.module);
+    return { stuck: { kind, name, id, state, reason, fix, commands }, says: `Stuck: ${titleOf(worst)}` };
+  }
+  if (waiting !== undefined) return { says: `Nothing is stuck: ${titleOf(waiting)} ${waitText(waiting)}.` };
+  const failed = roots.find(({ state }) => state === "failed");
+  const seen =
+    unseen === 0
+      ? ""
+      : `; ${unseen} of these ${unseen === 1 ? "has no end or no line" : "have no end or no line"} in what was read`;
+  if (failed?.status !== undefined) return { says: `Nothing is stuck: the request was answered with ${failed.status}${seen}.` };
+  return { says: `Nothing is stuck${seen}.` };
+}
+
+/** All nodes, the earlier first. Without recursion. */
+export function* nodesOf(roots: readonly TraceNode[]): Generator<TraceNode> {
+  const left = [...roots].reverse();
+  for (let node = left.pop(); node !== undefined; node = left.pop()) {
+    yield node;
+    for (let at = node.children.length - 1; at >= 0; at -= 1) left.push(node.children[at] as TraceNode); // safe: within the list
+  }
+}
+
+const ranks: readonly TraceState[] = [
+  ...["unknown", "dead-lettered", "set-aside", "gave-up", "in-outbox", "failed", "interrupted", "retrying", "waiting", "running"],
+] as const;
+
+function rank({ state }: TraceNode): number {
+  return ranks.indexOf(state);
+}
+
+const message: ReadonlySet<string> = new Set(["event", "consumer", "job", "delivery"]);
+
+function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: number): boolean {
+  if (again === true) return false;
+  const isLate = (time: string | undefined, ms: number) => time !== undefined && Date.parse(time) + ms < nowMs;
+  switch (state) {
+    case "unknown":
+    case "dead-lettered":
+    case "set-aside":
+    case "gave-up":
+      return true;
+    case "in-outbox":
+    case "waiting":
+      return isLate(until ?? at, sweepsMs);
+    case "retrying":
+    case "interrupted":
+      return isLate(until, visibilityMs);
+    case "failed":
+      return message.has(kind) && isLate(attempts?.at(-1)?.at ?? at, visibilityMs);
+    default:
+      return false;
+  }
+}
+
+function isWaiting({ kind, state, again }: TraceNode): boolean {
+  if (again === true || kind === "claim") return false;
+  return (
+    ["in-outbox", "waiting", "retrying", "interrupted", "running"].includes(state) || (state === "failed" && message.has(kind))
+  );
+}
+
+/** What a thing is called in a sentence. */
+export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
+  const words: readonly string[] = kind === "request" || kind === "consumer" ? [name || kind] : [kind, name];
+  return [...words, id ?? ""].filter((word) => word !== "").join(" ");
+}
+
+function waitText({ state, until = "" }: TraceNode): string {
+  switch (state) {
+    case "waiting":
+      return `is due at ${until}`;
+    case "retrying":
+      return `has failed, and comes again at ${until}`;
+    case "running":
+      return until === "" ? "is running" : `is running, and its claim is held until ${until}`;
+    case "interrupted":
+      return "was cut off, and comes again when its message's visibility timeout ends";
+    case "failed":
+      return "has failed, and its queue delivers it again";
+    default:
+      return "waits in the outbox for the next sweep";
+  }
+}
+
+function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Pick<Stuck, "fix" | "commands"> {
+  const doctor = `keelson doctor ${module}`;
+  switch (state) {
+    case "unknown":
+      if (kind !== "step")
+        return { fix: "keelson does not know whether the commit was written: look at its rows, and send it again", commands: [] };
+      return {
+        fix: "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
+        commands: [`keelson steps resolve ${module} ${id} --result <json>`, `keelson steps resolve ${module} ${id} --retry`],
+      };
+    case "dead-lettered": {
+      const from = queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
+      return {
+        fix: `fix the cause, then move it back from ${from}`,
+        commands: ["aws sqs start-message-move-task --source-arn <ARN of the dead-letter queue>"],
+      };
+    }
+    case "set-aside":
+      if (kind !== "event")
+        return { fix: "its row is no job: look at it in the outbox table, partition aside", commands: ["keelson outbox list"] };
+      return {
+        fix: "fix the cause, then put it back",
+        commands: ["keelson outbox list", `keelson outbox put-back --event ${id}`],
+      };
+    case "gave-up":
+      return { fix: "fix the cause; it fires at its next time", commands: [] };
+    case "in-outbox":
+      return {
+        fix: "a running process sweeps the outbox every ten seconds: start one, or let it reach the bus",
+        commands: [doctor],
+      };
+    case "waiting":
+      return {
+        fix: "it is due; a running process sends it within ten seconds: start one, or let it reach the queue",
+        commands: [doctor],
+      };
+    default:
+      return {
+        fix: "it has not come again: start a process that takes from its queue, or look at its dead-letter queue",
+        commands: [doctor],
+      };
+  }
+}
