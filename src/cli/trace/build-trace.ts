@@ -56,7 +56,7 @@ class Building {
   tree(root: Root): TraceNode {
     if ("subject" in root) {
       const { subject } = root;
-      this.#startMs = firstMsOf(subject) ?? this.#parts.facts.rows.get(subject.id)?.atMs ?? subject.dueMs ?? 0;
+      this.#startMs = this.#beginOf(subject) ?? subject.dueMs ?? this.#parts.nowMs;
       return this.#subject({ subject, ms: undefined, isAgain: false, isIndirect: false }, 0);
     }
     return this.#origin(root.origin);
@@ -68,7 +68,7 @@ class Building {
     this.#startMs =
       startMs ??
       lines[0]?.ms ??
-      below.reduce((least, { subject }) => Math.min(least, firstMsOf(subject) ?? least), this.#parts.nowMs);
+      below.reduce((least, { subject }) => Math.min(least, this.#beginOf(subject) ?? least), this.#parts.nowMs);
     const { kind, name } = namedOrigin(lines);
     const gaveUp = lines.find(({ msg }) => msg === "schedule.gave_up");
     const state = gaveUp !== undefined && !isDone(last?.state) ? "gave-up" : (last?.state ?? "not-seen");
@@ -95,8 +95,7 @@ class Building {
   #subject({ subject, ms, isAgain, isIndirect }: Below, depth: number): TraceNode {
     const { id, kind = "message", name = "" } = subject;
     const indirect = isIndirect || undefined;
-    const row = this.#parts.facts.rows.get(id);
-    const startMs = ms ?? firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);
+    const startMs = ms ?? this.#beginOf(subject);
     const tenantId = subject.tenantId ?? subject.producers[0]?.tenantId;
     const common: Omit<TraceNode, "state" | "children"> = {
       kind,
@@ -160,6 +159,12 @@ class Building {
       ...this.#attempts(summary.attempts),
       children: [...this.#effects(lines, isDone(standing.state)), ...below],
     };
+  }
+
+  /** When something is first known of: a row of a job says when it is due, not since when. */
+  #beginOf(subject: Subject): number | undefined {
+    const row = this.#parts.facts.rows.get(subject.id);
+    return firstMsOf(subject) ?? (row?.kind === "event" ? row.atMs : undefined);
   }
 
   #effects(lines: readonly TraceLine[], isOver: boolean): TraceNode[] {

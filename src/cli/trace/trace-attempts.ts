@@ -19,18 +19,16 @@ export interface Attempt extends Pick<TraceAttempt, "attempt" | "state" | "durat
 /** Tells the attempts of a run apart. Its lines are in the order of time. */
 export function summarize(lines: readonly TraceLine[]): RunSummary {
   const attempts: Attempt[] = [];
-  let failure: TraceLine | undefined;
-  let open: TraceLine | undefined;
-  const flush = () => {
-    // Nobody has written the line at its end.
-    if (failure !== undefined)
-      attempts.push({ state: "failed", startMs: (open ?? failure).ms, endMs: failure.ms, ...reasonOf(failure) });
-    [failure, open] = [undefined, undefined];
+  /** What began, what it has failed with, and what was seen after that: the next attempt, where nobody writes a line at the end. */
+  let [open, failure, next]: Seen = nothing;
+  const failed = (line: TraceLine) => {
+    attempts.push({ state: "failed", startMs: (open ?? line).ms, endMs: line.ms, ...reasonOf(line) });
+    [open, failure, next] = [next, undefined, undefined];
   };
   for (const line of lines) {
     const { ms, msg, durationMs, attempt, status, outcome } = line;
     if (isFailure.test(msg)) {
-      if (failure !== undefined) flush();
+      if (failure !== undefined) failed(failure);
       failure = line;
     } else if (isOver.test(msg)) {
       const times = { startMs: ms - (durationMs ?? 0), endMs: ms, durationMs };
@@ -40,18 +38,24 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
         const state = isFailed ? "failed" : line.replayed === true ? "replayed" : "done";
         const cut = line.aborted === true ? { reason: "the client was gone" } : {};
         attempts.push({ attempt, state, status, ...times, ...(isFailed ? { ...cut, ...reasonOf(failure) } : {}) });
-        [failure, open] = [undefined, undefined];
+        [open, failure, next] = nothing;
       }
-    } else if (!isLate.test(msg)) open ??= line;
+    } else if (!isLate.test(msg)) {
+      if (failure === undefined) open ??= line;
+      else if (ms > failure.ms) next ??= line;
+    }
   }
-  if (failure !== undefined) flush();
+  if (failure !== undefined) failed(failure);
   // What a run says after its end is no new one.
-  else if (open !== undefined && !attempts.some(({ state, status }) => status !== undefined || isDone(state))) {
+  if (open !== undefined && !attempts.some(({ state, status }) => status !== undefined || isDone(state))) {
     attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
   }
   const startMs = attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
   return { attempts, startMs, last: attempts.findLast(({ state }) => state !== "handed-back") };
 }
+
+type Seen = readonly [open: TraceLine | undefined, failure: TraceLine | undefined, next: TraceLine | undefined];
+const nothing: Seen = [undefined, undefined, undefined];
 
 const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
 const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;

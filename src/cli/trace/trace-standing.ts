@@ -1,5 +1,5 @@
 import { skewMs } from "../../once/claim.ts";
-import { isDone, type RunSummary } from "./trace-attempts.ts";
+import { isDone, type RunSummary, summarize } from "./trace-attempts.ts";
 import type { Subject } from "./trace-index.ts";
 import type { TraceLine } from "./trace-line.ts";
 import type { ClaimFact, TableFacts, TraceNode } from "./trace-node.ts";
@@ -13,13 +13,18 @@ interface Now {
 }
 
 /** Whether an event has gone to the bus. */
-export function dispatchState({ id, runs, way, producers }: Subject, { facts }: Now): Standing {
+export function dispatchState(subject: Subject, now: Now): Standing {
+  const { id, runs, way, producers } = subject;
+  const { facts } = now;
   const row = facts.rows.get(id);
   const left = way.findLast(({ msg }) => msg === "event.dispatch_failed");
   const refused = way.findLast(({ msg }) => msg === "event.set_aside");
   if (row?.aside !== undefined) return { state: "set-aside", reason: row.aside, confirmed: true };
   if (row !== undefined) return { state: "in-outbox", reason: left?.reason, confirmed: true };
-  if (runs.size > 0 || way.some(({ msg }) => msg.startsWith("queue."))) return { state: "dispatched" };
+  if (runs.size > 0) return { state: "dispatched" };
+  // A message that cannot be read is no consumer's.
+  const message = runState(subject, summarize([]), undefined, now);
+  if (message.state !== "not-seen") return message;
   const isKnown = producers.length > 0 || way.length > 0;
   if (facts.asked.has(id)) return { state: isKnown ? "dispatched" : "not-seen", confirmed: isKnown || undefined };
   if (refused !== undefined) return { state: "set-aside", reason: refused.reason };

@@ -58,8 +58,10 @@ function treeLines(root: TraceNode): string[] {
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
   if (rows.length > limits.lines * 2) return;
-  rows.push(rowOf(node, first));
   const attempts = (node.attempts ?? []).length > 1 || node.attempts?.some(isOdd) ? (node.attempts ?? []) : [];
+  // Said once, below.
+  const reason = attempts.some((attempt) => attempt.reason !== undefined) ? undefined : node.reason;
+  rows.push(rowOf({ ...node, reason }, first));
   const children = chosen(node.children);
   const hidden = node.children.length - children.length;
   const parts: ((branch: string, below: string) => void)[] = [
@@ -100,7 +102,7 @@ function rowOf(node: TraceNode, branch: string): Row {
     ...(indirect === true ? ["(what lies between is not seen)"] : []),
     ...(until === undefined ? [] : [`${untilWords[state] ?? "until"} ${until}`]),
     ...(confirmed === true ? ["(by the tables)"] : []),
-    ...(reason === undefined || state === "done" ? [] : [shown(reason, limits.text)]),
+    ...(reason === undefined ? [] : [shown(reason, limits.text)]),
   ];
   return {
     label: `${branch}${shown(`${title}${answered}`.trim(), limits.label)}`,

@@ -121,14 +121,17 @@ function waitText({ state, until = "" }: TraceNode): string {
 }
 
 function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Pick<Stuck, "fix" | "commands"> {
-  const doctor = `keelson doctor ${module}`;
+  const doctor = `npx keelson doctor ${module}`;
   switch (state) {
     case "unknown":
       if (kind !== "step")
         return { fix: "keelson does not know whether the commit was written: look at its rows, and send it again", commands: [] };
       return {
         fix: "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
-        commands: [`keelson steps resolve ${module} ${id} --result <json>`, `keelson steps resolve ${module} ${id} --retry`],
+        commands: [
+          `npx keelson steps resolve ${module} ${id} --result <json>`,
+          `npx keelson steps resolve ${module} ${id} --retry`,
+        ],
       };
     case "dead-lettered": {
       const from = queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
@@ -139,10 +142,13 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Pi
     }
     case "set-aside":
       if (kind !== "event")
-        return { fix: "its row is no job: look at it in the outbox table, partition aside", commands: ["keelson outbox list"] };
+        return {
+          fix: "its row is no job: look at it in the outbox table, partition aside",
+          commands: ["npx keelson outbox list"],
+        };
       return {
         fix: "fix the cause, then put it back",
-        commands: ["keelson outbox list", `keelson outbox put-back --event ${id}`],
+        commands: ["npx keelson outbox list", `npx keelson outbox put-back --event ${id}`],
       };
     case "gave-up":
       return { fix: "fix the cause; it fires at its next time", commands: [] };
