@@ -1,9 +1,12 @@
+import type { Readable } from "node:stream";
 import type { Clock } from "../process/clock.ts";
 
 /** What the command works with, so that a test can give it others. */
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
+  /** What comes in on standard input; absent where nothing does. */
+  readonly input?: Readable;
   /** Prints a line of the answer. */
   readonly print: (line: string) => void;
   /** Prints a line about what went wrong. */

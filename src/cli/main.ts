@@ -13,6 +13,9 @@ for (const stream of [process.stdout, process.stderr]) {
 process.exitCode = await runCommand(process.argv.slice(2), {
   env: process.env,
   clock: systemClock,
+  get input() {
+    return process.stdin;
+  },
   print: (line) => process.stdout.write(`${line}\n`),
   complain: (line) => process.stderr.write(`${line}\n`),
   ...(process.stderr.isTTY ? { progress } : {}),

@@ -21,6 +21,7 @@ Options:
   --logs <file>               reads log lines, with whatever a collector puts around them; may be repeated; - is standard input
                               (default: in development what the running server has logged)
   --no-tables                 asks no tables
+  --timeout-seconds <n>       limit for the tables (default: 10)
   --json                      prints one JSON document
   --help                      print this text
 
@@ -36,7 +37,7 @@ export function runTraceCommand(args: readonly string[], context: CommandContext
 }
 
 async function trace(
-  { logs, json, "no-tables": isWithoutTables }: Values,
+  { logs, json, "no-tables": isWithoutTables, "timeout-seconds": seconds }: Values,
   module: string | undefined,
   asked: string | undefined,
   context: CommandContext,
@@ -44,9 +45,13 @@ async function trace(
   if (module === undefined) throw new UsageError("no module is given; use keelson trace <module> <id>");
   if (asked !== undefined && !/^[A-Za-z0-9._:=+/@-]{1,128}$/.test(asked))
     throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
+  if (!/^[1-9]\d{0,2}$/.test(seconds)) {
+    throw new UsageError(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);
+  }
   const missing = logs.find((path) => path !== "-" && !(existsSync(path) && statSync(path).isFile()));
   if (missing !== undefined) throw new UsageError(`there is no file ${JSON.stringify(missing)}; use --logs <file>`);
   if (logs.filter((path) => path === "-").length > 1) throw new UsageError("--logs - is given twice");
+  if (logs.includes("-") && context.input === undefined) throw new UsageError("nothing comes in on standard input");
   const server = await loadServer(module);
   const { env } = context;
   // Loaded here: what is used wrongly needs nothing of AWS.
@@ -56,7 +61,10 @@ async function trace(
   const kept = directory === undefined ? [] : developmentLogFiles(directory).filter((path) => existsSync(path));
   const paths = logs.length > 0 ? logs : kept;
   if (asked === undefined && paths.length === 0) throw new UsageError("no ID is given, and no logs that have a last request");
-  const document = await found({ server, module, paths, asked, isLive: logs.length === 0, isWithoutTables }, context);
+  const document = await found(
+    { server, module, paths, asked, isLive: logs.length === 0, tablesMs: isWithoutTables ? 0 : Number(seconds) * 1_000 },
+    context,
+  );
   if (document === undefined) {
     context.complain(`keelson: no request is in ${paths.join(", ")}`);
     return 2;
@@ -79,25 +87,27 @@ interface Asked {
   readonly asked: string | undefined;
   /** Whether the logs are those of a server that runs. */
   readonly isLive: boolean;
-  readonly isWithoutTables: boolean;
+  /** How long tables may take, in milliseconds; 0 asks none. */
+  readonly tablesMs: number;
 }
 
 /** `undefined` where no ID is given, and the logs have no request. */
 async function found(
-  { server, module, paths, asked, isLive, isWithoutTables }: Asked,
-  { env, clock, progress }: CommandContext,
+  { server, module, paths, asked, isLive, tablesMs }: Asked,
+  context: CommandContext,
 ): Promise<TraceDocument | undefined> {
+  const { env, clock, progress } = context;
   const { openLogs } = await import("./trace/read-logs.ts");
   const { buildTrace } = await import("./trace/build-trace.ts");
   const { noFacts } = await import("./trace/trace-node.ts");
   const { verdictOf } = await import("./trace/trace-verdict.ts");
-  const logs = await openLogs(paths, process.stdin);
+  const logs = await openLogs(paths, paths.includes("-") ? context.input : undefined);
   try {
     const id = asked ?? (await logs.lastRequest());
     if (id === undefined) return undefined;
     const { lines, broken, leftOut, lastMs } = await logs.find(id, progress);
     const notes: string[] = [];
-    if (broken > 0) notes.push(`${broken} lines mention it and cannot be read.`);
+    if (broken > 0) notes.push(`${broken} ${broken === 1 ? "line mentions" : "lines mention"} it and cannot be read.`);
     const consumers = new Map<string, string[]>();
     for (const { name, type } of server.registry.consumers.values()) consumers.set(type, [...(consumers.get(type) ?? []), name]);
     const tables: { facts: TableFacts | undefined } = { facts: undefined };
@@ -105,9 +115,9 @@ async function found(
     const nowMs = clock.now();
     // What logs alone say holds for the time of their last line.
     const asOfMs = isLive || lastMs === undefined ? nowMs : Math.min(lastMs, nowMs);
-    if (!isWithoutTables && usesOutbox(server.registry)) {
+    if (tablesMs > 0 && usesOutbox(server.registry)) {
       try {
-        tables.facts = await inTime(askAll(server, env, { id, roots: build(nowMs).roots, nowMs }));
+        tables.facts = await inTime(askAll(server, env, { id, roots: build(nowMs).roots, nowMs }), tablesMs);
       } catch (error) {
         notes.push(
           `The tables are out of reach, so this is what the logs say: ${error instanceof Error ? error.message : String(error)}`,
@@ -140,13 +150,11 @@ async function askAll(
   }
 }
 
-/** How long tables may take, in milliseconds: credentials that are nowhere are looked for longer. */
-const tablesMs = 10_000;
-
-async function inTime<Result>(work: Promise<Result>): Promise<Result> {
+/** Credentials that are nowhere are looked for a long time. */
+async function inTime<Result>(work: Promise<Result>, limitMs: number): Promise<Result> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${tablesMs / 1_000} seconds`)), tablesMs);
+    timer = setTimeout(() => reject(new Error(`no answer within ${limitMs / 1_000} s`)), limitMs);
   });
   return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
@@ -157,6 +165,7 @@ function parse(args: readonly string[]) {
     allowPositionals: true,
     options: {
       logs: { type: "string", multiple: true, default: [] as string[] },
+      "timeout-seconds": { type: "string", default: "10" },
       "no-tables": { type: "boolean", default: false },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },

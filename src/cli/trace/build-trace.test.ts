@@ -576,7 +576,8 @@ function told(roots: readonly TraceNode[]): string[] {
   const found: string[] = [];
   const walk = (node: TraceNode, carrier: string) => {
     const own = node.kind === "request" ? `${node.id} ${node.tenantId} ${node.traceId}` : (node.id ?? carrier);
-    if (node.id !== undefined && carrier !== "" && node.indirect === undefined) found.push(`${carrier} > ${node.id}`);
+    if (node.id !== undefined && carrier !== "" && node.kind !== "consumer" && node.indirect === undefined)
+      found.push(`${carrier} > ${node.id}`);
     for (const child of node.children) walk(child, own);
   };
   for (const root of roots) walk(root, "");

@@ -73,7 +73,7 @@ class Building {
     const gaveUp = lines.find(({ msg }) => msg === "schedule.gave_up");
     const state = gaveUp !== undefined && !isDone(last?.state) ? "gave-up" : (last?.state ?? "not-seen");
     return {
-      ...{ kind, name, id: requestId, state: state === "handed-back" ? "running" : state, tenantId, traceId },
+      ...{ kind, name, id: requestId, state, tenantId, traceId },
       ...(startMs === undefined ? {} : this.#times(startMs)),
       ...{ durationMs: last?.durationMs, status: last?.status, reason: last?.reason },
       ...this.#attempts(attempts),
@@ -153,7 +153,7 @@ class Building {
     const startMs = summary.last?.startMs ?? summary.startMs;
     const below = this.#below(runPlace(id, handler), depth + 1);
     return {
-      ...{ kind: "consumer", name: handler, ...standing },
+      ...{ kind: "consumer", name: handler, id, ...standing },
       ...(startMs === undefined ? {} : this.#times(startMs)),
       ...{ durationMs: summary.last?.durationMs, reason: standing.reason ?? summary.last?.reason },
       ...this.#attempts(summary.attempts),
@@ -190,7 +190,7 @@ function compared(one: number | string, other: number | string): number {
 
 /** When something is first seen, in milliseconds since the epoch. */
 function firstMsOf({ producers, runs, way }: Subject): number | undefined {
-  const starts = [...runs.values()].map((lines) => summarize(lines).startMs ?? lines[0]?.ms);
+  const starts = [...runs.values()].flatMap((lines) => [summarize(lines).startMs, ...lines.slice(0, 1).map(({ ms }) => ms)]);
   const all = [producers[0]?.ms, ...starts, producers.length + starts.length === 0 ? way[0]?.ms : undefined];
   const known = all.filter((ms) => ms !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);

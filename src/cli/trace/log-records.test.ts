@@ -75,6 +75,10 @@ test("a record that is cut counts as broken", () => {
 });
 
 test("no line makes it throw", () => {
-  const odd = fc.tuple(fc.constantFrom("", "[", "{", '"message": ', '{"msg":'), fc.string({ unit: "binary", maxLength: 20 }), fc.constantFrom("", "}", "]", '"}', "}]", '":1}'));
+  const odd = fc.tuple(
+    fc.constantFrom("", "[", "{", '"message": ', '{"msg":'),
+    fc.string({ unit: "binary", maxLength: 20 }),
+    fc.constantFrom("", "}", "]", '"}', "}]", '":1}'),
+  );
   fc.assert(fc.property(odd, ([before, text, after]) => Array.isArray(recordsOf(`${before}${text}${after}`).records)));
 });

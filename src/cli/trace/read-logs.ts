@@ -35,7 +35,7 @@ const chunkBytes = 1_048_576;
 const few = 16;
 
 /** Opens logs. @throws where a file cannot be opened. */
-export async function openLogs(paths: readonly string[], stdin?: Readable): Promise<OpenedLogs> {
+export async function openLogs(paths: readonly string[], stdin?: Readable, most: number = mostLines): Promise<OpenedLogs> {
   const files: { readonly file: FileHandle; readonly bytes: number }[] = [];
   let spool: string | undefined;
   const close = async () => {
@@ -97,7 +97,7 @@ export async function openLogs(paths: readonly string[], stdin?: Readable): Prom
             const line = traceLine(record);
             if (line === undefined || !belongs(line)) continue;
             const key = JSON.stringify(line);
-            if (found.size < mostLines || found.has(key)) found.set(key, line);
+            if (found.size < most || found.has(key)) found.set(key, line);
             else leftOut += 1;
           }
         };

@@ -7,7 +7,7 @@ export interface RunSummary {
   /** When it began, as far as is seen. */
   readonly startMs: number | undefined;
   /** How it stands, by its last attempt that was not handed back; `undefined` where there is none. */
-  readonly last: Attempt | undefined;
+  readonly last: (Attempt & { readonly state: Exclude<Attempt["state"], "handed-back"> }) | undefined;
 }
 
 /** An attempt, with its times in milliseconds since the epoch. */
@@ -51,7 +51,7 @@ export function summarize(lines: readonly TraceLine[]): RunSummary {
     attempts.push({ state: "unended", startMs: open.ms, endMs: open.ms });
   }
   const startMs = attempts.length === 0 ? undefined : Math.min(...attempts.map((attempt) => attempt.startMs));
-  return { attempts, startMs, last: attempts.findLast(({ state }) => state !== "handed-back") };
+  return { attempts, startMs, last: attempts.findLast(isOwn) };
 }
 
 type Seen = readonly [open: TraceLine | undefined, failure: TraceLine | undefined, next: TraceLine | undefined];
@@ -61,6 +61,10 @@ const isOver = /^(?:request|event|job|delivery|schedule|run)\.completed$/;
 const isFailure = /^(?:request|event|job|schedule|run)\.failed$/;
 /** What says of a run that somebody else has it, or is written after it is over. */
 const isLate = /\.(?:conflicted|replayed|failed_late|after_failed|after_late|gave_up)$/;
+
+function isOwn(attempt: Attempt): attempt is NonNullable<RunSummary["last"]> {
+  return attempt.state !== "handed-back";
+}
 
 /** Whether the run is over for good. */
 export function isDone(state: string | undefined): state is "done" | "replayed" {

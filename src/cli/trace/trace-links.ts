@@ -36,7 +36,7 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
   const subjects = new Map(index.subjects);
   for (const row of rows) addRow(subjects, row);
   const below = new Map<string, Below[]>();
-  const parents = new Map<string, string>();
+  const parents = new Map<string, Parent>();
 
   const originOf = (asked: Pick<Origin, "requestId" | "traceId" | "tenantId">): Origin => {
     // What a run of the system does for a tenant begins with a run that has none.
@@ -48,10 +48,10 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     origins.set(made.key, made);
     return made;
   };
-  const place = (by: Producer): { readonly place: string; readonly parent: string } => {
-    if ("subject" in by) return { place: runPlace(by.subject, by.handler), parent: subjectPlace(by.subject) };
-    const key = originPlace(aliases.get(by.origin) ?? by.origin);
-    return { place: key, parent: key };
+  const place = (by: Producer): { readonly place: string; readonly parent: Parent } => {
+    if ("subject" in by) return { place: runPlace(by.subject, by.handler), parent: { subject: by.subject } };
+    const origin = aliases.get(by.origin) ?? by.origin;
+    return { place: originPlace(origin), parent: { origin } };
   };
   const put = (where: string, item: Below) => {
     const others = below.get(where);
@@ -79,9 +79,9 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
     if (first !== undefined) continue;
     const isMissing = indirect.get(id);
     if (cause !== undefined && cause.causedBy === cause.origin.requestId) {
-      const where = originPlace(originOf(cause.origin).key);
-      parents.set(id, where);
-      put(where, { subject, ms: undefined, isAgain: false, isIndirect: false });
+      const { key } = originOf(cause.origin);
+      parents.set(id, { origin: key });
+      put(originPlace(key), { subject, ms: undefined, isAgain: false, isIndirect: false });
     } else if (cause !== undefined) {
       const { causedBy } = cause;
       if (!subjects.has(causedBy)) {
@@ -90,12 +90,11 @@ export function linkTrace(index: TraceIndex, rows: Iterable<RowFact>): TraceLink
         indirect.set(causedBy, originOf(cause.origin));
         list.push(missing);
       }
-      parents.set(id, subjectPlace(causedBy));
+      parents.set(id, { subject: causedBy });
       put(subjectPlace(causedBy), { subject, ms: undefined, isAgain: false, isIndirect: false });
     } else if (isMissing !== undefined) {
-      const where = originPlace(isMissing.key);
-      parents.set(id, where);
-      put(where, { subject, ms: undefined, isAgain: false, isIndirect: true });
+      parents.set(id, { origin: isMissing.key });
+      put(originPlace(isMissing.key), { subject, ms: undefined, isAgain: false, isIndirect: true });
     }
   }
   return { origins, subjects, below, rootsOf: (id) => rootsOf(id, { origins, subjects, parents }) };
@@ -150,8 +149,11 @@ function isCause(by: Producer, causedBy: string | undefined): boolean {
   return "subject" in by ? by.subject === causedBy : (JSON.parse(by.origin) as readonly unknown[])[0] === causedBy; // safe: `originKey` has made it
 }
 
+/** Where something stands: below an origin by its key, or below a run of a subject, or the subject itself. */
+type Parent = { readonly origin: string } | { readonly subject: string };
+
 interface Climbing extends Pick<TraceLinks, "origins" | "subjects"> {
-  readonly parents: ReadonlyMap<string, string>;
+  readonly parents: ReadonlyMap<string, Parent>;
 }
 
 function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly Root[] {
@@ -159,18 +161,19 @@ function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly
   for (const origin of origins.values()) {
     if (origin.requestId === id || origin.traceId === id) roots.set(originPlace(origin.key), { origin });
   }
-  const start = subjects.get(id);
-  for (let at: Subject | undefined = start, seen = new Set<string>(); at !== undefined; ) {
+  const seen = new Set<string>();
+  for (let at = subjects.get(id); at !== undefined; ) {
     const parent = parents.get(at.id);
     seen.add(at.id);
-    if (parent === undefined) roots.set(subjectPlace(at.id), { subject: at });
-    else if (parent.startsWith("origin ")) {
-      const origin = origins.get(parent.slice("origin ".length));
-      if (origin !== undefined) roots.set(parent, { origin });
+    // Safe, here and below: where something stands is there.
+    if (parent !== undefined && "origin" in parent) {
+      roots.set(originPlace(parent.origin), { origin: origins.get(parent.origin) as Origin });
+      break;
     }
-    const next: Subject | undefined = parent === undefined ? undefined : subjects.get(parent.slice("subject ".length));
-    if (next !== undefined && seen.has(next.id)) roots.set(subjectPlace(id), { subject: start as Subject }); // safe: it was the first
-    at = next !== undefined && seen.has(next.id) ? undefined : next;
+    // A circle begins anywhere.
+    const isEnd = parent === undefined || seen.has(parent.subject);
+    if (isEnd) roots.set(subjectPlace(at.id), { subject: parent === undefined ? at : (subjects.get(id) as Subject) });
+    at = isEnd ? undefined : subjects.get(parent.subject);
   }
   const atMs = (root: Root) => ("origin" in root ? (root.origin.lines[0]?.ms ?? 0) : 0);
   return [...roots].sort(([one, a], [other, b]) => atMs(a) - atMs(b) || (one < other ? -1 : 1)).map(([, root]) => root);

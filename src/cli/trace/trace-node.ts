@@ -52,6 +52,7 @@ export interface TraceNode {
     | "message";
   /** Method and route, a type, a handler, a channel. */
   readonly name: string;
+  /** A consumer has that of its event, a step its key. */
   readonly id?: string | undefined;
   readonly state: TraceState;
   /** When it began, or was published or enqueued, in ISO 8601. */
@@ -132,5 +133,5 @@ export const noFacts: TableFacts = Object.freeze({
 
 /** Names a run of a subject. */
 export function runKey(subject: string, handler: string): string {
-  return `${subject} ${handler}`;
+  return JSON.stringify([subject, handler]);
 }

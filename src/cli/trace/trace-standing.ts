@@ -41,9 +41,14 @@ export function jobState(subject: Subject, summary: RunSummary, claim: ClaimFact
   const row = facts.rows.get(id);
   const aside = row?.aside ?? way.findLast(({ msg }) => msg === "job.set_aside")?.reason;
   if (aside !== undefined) return { state: "set-aside", reason: aside, confirmed: row === undefined ? undefined : true };
-  if (row !== undefined || (dueMs !== undefined && dueMs > nowMs && takenBackMs === undefined && !facts.asked.has(id))) {
+  const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
+  const isLeft = left !== undefined && !facts.asked.has(id);
+  if (
+    row !== undefined ||
+    isLeft ||
+    (dueMs !== undefined && dueMs > nowMs && takenBackMs === undefined && !facts.asked.has(id))
+  ) {
     const until = dueMs === undefined ? undefined : isoOf(dueMs);
-    const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
     return { state: "waiting", until, reason: left?.reason, confirmed: row === undefined ? undefined : true };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
@@ -86,8 +91,11 @@ export function effectNodes(lines: readonly TraceLine[], isOver: boolean, facts:
   const nodes: EffectNode[] = [];
   const add = (node: Pick<EffectNode, "kind" | "name" | "state" | "ms"> & Partial<EffectNode>) =>
     nodes.push({ ...node, children: [] });
-  const claimed = lines.find(({ msg }) => claims.has(msg));
-  if (claimed !== undefined) add({ kind: "claim", name: "", state: claims.get(claimed.msg) ?? "taken", ms: claimed.ms });
+  const [claimed] = lines.flatMap(({ msg, ms }) => {
+    const state = claims.get(msg);
+    return state === undefined ? [] : [{ state, ms }];
+  });
+  if (claimed !== undefined) add({ kind: "claim", name: "", ...claimed });
   const uncertain = lines.findLast(({ msg }) => msg === "once.commit_uncertain");
   const committed = lines.find(({ msg }) => msg === "event.published" || msg === "job.scheduled");
   if (committed !== undefined) add({ kind: "commit", name: "", state: "done", ms: committed.ms });

@@ -1,7 +1,7 @@
 import type { AsideStore } from "../../aws/aside-store.ts";
 import { objectOf } from "../../events/cause.ts";
 import { deliveryJob } from "../../events/delivery.ts";
-import { duePlace, dueShard, waitingJob } from "../../events/later.ts";
+import { duePlace, waitingJob } from "../../events/later.ts";
 import { type OutboxRow, type OutboxStore, shards, timeText } from "../../events/outbox.ts";
 import type { ClaimStore } from "../../once/claim-store.ts";
 import { stepStanding } from "../../once/step.ts";
@@ -146,7 +146,7 @@ function jobFact(row: OutboxRow): RowFact {
 function asideFact(item: Readonly<Record<string, unknown>>): RowFact {
   const { sk, eventId, type, tenantId, envelope, asideReason } = item;
   const [time = "", inKey = ""] = String(sk).split("#");
-  const isJob = new RegExp(`#${dueShard(0).slice(0, -1)}\\d+$`).test(String(sk));
+  const isJob = /#due#\d+$/.test(String(sk));
   const row: OutboxRow = {
     ...{
       shard: "",

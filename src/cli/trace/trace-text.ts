@@ -97,7 +97,7 @@ function rowOf(node: TraceNode, branch: string): Row {
   const title = kind === "consumer" || (kind === "request" && name !== "") ? name : `${kind} ${name}`;
   const answered = status === undefined ? "" : ` → ${status}`;
   const rest = [
-    ...(id === undefined ? [] : [id]),
+    ...(id === undefined || kind === "consumer" ? [] : [id]),
     ...(again === true ? ["(also below another, with what follows)"] : []),
     ...(indirect === true ? ["(what lies between is not seen)"] : []),
     ...(until === undefined ? [] : [`${untilWords[state] ?? "until"} ${until}`]),
@@ -107,7 +107,7 @@ function rowOf(node: TraceNode, branch: string): Row {
   return {
     label: `${branch}${shown(`${title}${answered}`.trim(), limits.label)}`,
     state: stateWords[state] ?? state,
-    since: sinceMs === undefined ? "" : `+${time(sinceMs)}`,
+    since: sinceMs === undefined ? "" : signed(sinceMs),
     duration: durationMs === undefined ? "" : time(durationMs),
     rest: rest.map((part) => visible(part)).join("  "),
   };
@@ -118,7 +118,7 @@ function attemptRow({ attempt, state, sinceMs, durationMs, status, reason }: Tra
   return {
     label: `${branch}attempt${attempt === undefined ? "" : ` ${attempt}`}${answered}`,
     state: stateWords[state] ?? state,
-    since: `+${time(sinceMs)}`,
+    since: signed(sinceMs),
     duration: durationMs === undefined ? "" : time(durationMs),
     rest: reason === undefined ? "" : shown(reason, limits.text),
   };
@@ -126,7 +126,6 @@ function attemptRow({ attempt, state, sinceMs, durationMs, status, reason }: Tra
 
 const stateWords: Readonly<Record<string, string>> = {
   retrying: "failed",
-  "dead-lettered": "dead-lettered",
   "set-aside": "set aside",
   "gave-up": "gave up",
   "in-outbox": "in the outbox",
@@ -144,13 +143,16 @@ const untilWords: Readonly<Record<string, string>> = {
 
 /** A time for people: three digits at most, but for days. */
 function time(ms: number): string {
-  const sign = ms < 0 ? "-" : "";
-  const abs = Math.abs(ms);
-  if (abs < 1_000) return `${sign}${Math.round(abs)} ms`;
-  if (abs < 100_000) return `${sign}${(abs / 1_000).toFixed(abs < 10_000 ? 2 : 1)} s`;
-  if (abs < 6_000_000) return `${sign}${Math.round(abs / 60_000)} min`;
-  if (abs < 172_800_000) return `${sign}${Math.round(abs / 3_600_000)} h`;
-  return `${sign}${Math.round(abs / 86_400_000)} d`;
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 100_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  if (ms < 6_000_000) return `${Math.round(ms / 60_000)} min`;
+  if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
+  return `${Math.round(ms / 86_400_000)} d`;
+}
+
+/** Clocks of processes differ: what follows may seem to have come before. */
+function signed(ms: number): string {
+  return `${ms < 0 ? "-" : "+"}${time(Math.abs(ms))}`;
 }
 
 function shown(text: string, length: number): string {

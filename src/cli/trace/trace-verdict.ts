@@ -99,8 +99,8 @@ function isWaiting({ kind, state, again }: TraceNode): boolean {
 
 /** What a thing is called in a sentence. */
 export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
-  const words: readonly string[] = kind === "request" || kind === "consumer" ? [name || kind] : [kind, name];
-  return [...words, id ?? ""].filter((word) => word !== "").join(" ");
+  const words = [kind === "request" || kind === "consumer" ? "" : kind, name, id ?? ""];
+  return words.filter((word) => word !== "").join(" ");
 }
 
 function waitText({ state, until = "" }: TraceNode): string {
