@@ -9,6 +9,7 @@ import { openApiUsage } from "../../src/cli/openapi-command.ts";
 import { outboxUsage } from "../../src/cli/outbox-command.ts";
 import { stepsUsage } from "../../src/cli/steps-command.ts";
 import { tenantUsage } from "../../src/cli/tenant-command.ts";
+import { traceUsage } from "../../src/cli/trace-command.ts";
 import { compileErrors, nameOf, writeBlocks } from "./compile.ts";
 import { allBlocks, type CodeBlock, codeBlocks, documents, placeOf, root, textOf } from "./markdown.ts";
 
@@ -160,6 +161,7 @@ function sequenceProblems(block: CodeBlock): string[] {
 /** A command of the package, with an action and options that its usage has. */
 function isCommand([command, action, ...options]: readonly string[]): boolean {
   const names = options.filter((option) => option.startsWith("--")).map((option) => `  ${option} `);
+  if (command === "trace") return names.every((name) => traceUsage.includes(name));
   if (command === "doctor") return names.every((name) => doctorUsage.includes(name));
   if (command === "openapi") return names.every((name) => openApiUsage.includes(name));
   if (command === "infra") return names.every((name) => infraUsage.includes(name));

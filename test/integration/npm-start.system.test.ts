@@ -53,6 +53,26 @@ test("a file is created, listed, read, and deleted, by its own tenant only", asy
   expect((await send("DELETE", `/files/${id}`, { as: "ann" })).status).toBe(404);
 });
 
+test("a second terminal gets the tree of a request, which the tables confirm", async () => {
+  const headers = { "x-request-id": "traced-1" };
+  expect((await send("POST", "/files", { as: "ann", body: { name: "b.txt", sizeMb: 1 }, headers })).status).toBe(201);
+  const trace = async (...parameters: readonly string[]) =>
+    (
+      await run("npm", ["run", "--silent", "trace", "--", ...parameters], {
+        env: { ...process.env, ...env } as NodeJS.ProcessEnv,
+      })
+    ).stdout;
+  // The answer waits for none of what follows.
+  await expect.poll(() => trace("traced-1"), { timeout: 20_000 }).toMatch(/\n\nNothing is stuck\.\n$/);
+  const [whole, last] = [
+    await trace("traced-1"),
+    JSON.parse(await trace("--json")) as { readonly id: string; readonly tables: boolean },
+  ];
+  expect(whole).toMatch(/^request traced-1, of acme, at .*\n\nPOST \/files → 201 +done /);
+  expect(whole).toMatch(/└─ delivery log +done /);
+  expect(last).toMatchObject({ id: "traced-1", tables: true });
+});
+
 test("a file above max-upload-size-mb is 422 and names the field", async () => {
   const response = await send("POST", "/files", { as: "ann", body: { name: "a", sizeMb: 11 } });
 
