@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { developmentLogFiles } from "../embedded/development-log.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
 import { runCommand } from "./command.ts";
+import { developmentDirectory } from "./trace/open-tables.ts";
 
 const source = JSON.stringify(new URL("../index.ts", import.meta.url).href);
 const moduleText = (environment: string) => `import { buildServer, defineFeature } from ${source};
@@ -121,6 +122,15 @@ test("reads logs, standard input among them, and says what it could not read", a
     logs: { lines: 1, broken: 0 },
     tables: false,
   });
+});
+
+test("logs without a time are as of now, and the directory of development has a default", async () => {
+  const broken = join(folder, "broken.jsonl");
+  await writeFile(broken, '{"requestId":"r1","msg":"cut\n{"requestId":"r1","msg":"cut\n');
+  const { code, err } = await trace([deployed, "r1", "--logs", broken, "--no-tables"]);
+  expect([code, err]).toEqual([2, expect.stringMatching(/it is not in .*\n2 lines mention it and cannot be read\.$/)]);
+  expect(developmentDirectory({ environment: "development" }, {})).toBe(".keelson");
+  expect(developmentDirectory({ environment: "development" }, { AWS_LAMBDA_FUNCTION_NAME: "f" })).toBeUndefined();
 });
 
 test("in development reads what the running server has logged, and asks its tables", async () => {

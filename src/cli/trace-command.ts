@@ -114,14 +114,13 @@ async function found(
     const build = (nowMs: number) => buildTrace({ id, lines, consumers, facts: tables.facts ?? noFacts, nowMs });
     const nowMs = clock.now();
     // What logs alone say holds for the time of their last line.
-    const asOfMs = isLive || lastMs === undefined ? nowMs : Math.min(lastMs, nowMs);
+    const asOfMs = isLive ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
     if (tablesMs > 0 && usesOutbox(server.registry)) {
       try {
         tables.facts = await inTime(askAll(server, env, { id, roots: build(nowMs).roots, nowMs }), tablesMs);
       } catch (error) {
-        notes.push(
-          `The tables are out of reach, so this is what the logs say: ${error instanceof Error ? error.message : String(error)}`,
-        );
+        const { message } = error as Error; // safe: neither the SDK nor keelson throws anything else
+        notes.push(`The tables are out of reach, so this is what the logs say: ${message}`);
       }
     }
     const atMs = tables.facts === undefined ? asOfMs : nowMs;

@@ -1,77 +1,25 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { buildTrace } from "./build-trace.ts";
+import {
+  at,
+  build,
+  chain,
+  charged,
+  completed,
+  consumed,
+  ended,
+  enqueued,
+  failed,
+  type Options,
+  ofJob,
+  outline,
+  published,
+  queued,
+  request,
+  startMs,
+} from "../../../test/fixtures/trace-records.ts";
 import type { LogRecord } from "./log-records.ts";
-import { jsonOf } from "./trace-document.ts";
-import { traceLine } from "./trace-line.ts";
-import { noFacts, type RowFact, runKey, type TableFacts, type TraceNode } from "./trace-node.ts";
-import { textOf } from "./trace-text.ts";
-import { nodesOf, verdictOf } from "./trace-verdict.ts";
-
-const startMs = Date.parse("2026-11-02T09:30:00.000Z");
-const at = (ms: number) => new Date(startMs + ms).toISOString();
-
-interface Options {
-  readonly id?: string;
-  readonly facts?: Partial<TableFacts>;
-  readonly consumers?: Readonly<Record<string, readonly string[]>>;
-  readonly nowMs?: number;
-}
-
-function build(records: readonly LogRecord[], { id = "r1", facts = {}, consumers = {}, nowMs = 60_000 }: Options = {}) {
-  const lines = records.flatMap((record) => traceLine(record) ?? []);
-  const now = startMs + nowMs;
-  const built = buildTrace({
-    id,
-    lines,
-    facts: { ...noFacts, ...facts },
-    consumers: new Map(Object.entries(consumers)),
-    nowMs: now,
-  });
-  const verdict = verdictOf(built.roots, { nowMs: now, module: "server.ts" });
-  return { ...built, ...verdict, id, notes: [], logs: { lines: lines.length, broken: 0 }, tables: false };
-}
-
-/** `kind name state` of all nodes, by their depth. */
-function outline(roots: readonly TraceNode[], depth = 0): string[] {
-  return roots.flatMap(({ kind, name, state, children }) => [
-    `${"  ".repeat(depth)}${[kind, name, state].filter(Boolean).join(" ")}`,
-    ...outline(children, depth + 1),
-  ]);
-}
-
-const request = { requestId: "r1", trace_id: "t1", tenantId: "acme", handler: "shop.order.place" };
-const completed = {
-  ...request,
-  msg: "request.completed",
-  method: "POST",
-  route: "/orders",
-  status: 201,
-  durationMs: 20,
-  time: at(20),
-};
-const published = { ...request, msg: "event.published", event: "order.placed", publishedId: "e1", time: at(10) };
-const ofEvent = { ...request, origRequestId: "r1", causedBy: "r1", eventId: "e1", handler: "shop.order.bill" };
-const ended = (fields: object, ms: number) => ({ outcome: "processed", durationMs: 5, attempt: 1, time: at(ms), ...fields });
-const consumed = ended({ ...ofEvent, msg: "event.completed", event: "order.placed" }, 40);
-const enqueued = { ...ofEvent, msg: "job.enqueued", job: "shop.order.charge", enqueuedId: "j1", time: at(38) };
-const ofJob = { ...request, origRequestId: "r1", causedBy: "e1", jobId: "j1", handler: "shop.order.charge" };
-const charged = ended({ ...ofJob, msg: "job.completed" }, 60);
-const failed = [
-  { ...ofJob, msg: "job.failed", error: "internal", status: 500, message: "no money", time: at(60) },
-  { ...charged, outcome: "failed" },
-];
-const queued = {
-  origRequestId: "r1",
-  causedBy: "e1",
-  tenantId: "acme",
-  trace_id: "t1",
-  job: "shop.order.charge",
-  jobId: "j1",
-  queue: "jobs",
-  reason: "no money",
-};
-const chain = [completed, published, consumed, enqueued, charged];
+import { type RowFact, runKey } from "./trace-node.ts";
+import { nodesOf } from "./trace-verdict.ts";
 
 describe("a trace", () => {
   test("is a tree of a request, its commit, its events, their consumers, and what these enqueue", () => {
@@ -142,6 +90,13 @@ describe("a trace", () => {
       { ...completed, status: 404 },
     ]);
     expect(roots[0]).toMatchObject({ state: "failed", status: 404, reason: "not_found: no order" });
+    expect(build([{ ...request, msg: "request.failed", time: at(20) }]).roots[0]).toMatchObject({
+      state: "failed",
+      reason: undefined,
+    });
+    expect(build([{ ...request, msg: "request.failed", error: "odd", message: "why", time: at(20) }]).roots[0]).toMatchObject({
+      reason: "why",
+    });
     expect(says).toBe("Nothing is stuck: the request was answered with 404.");
   });
 
@@ -270,6 +225,29 @@ describe("attempts", () => {
   });
 });
 
+test("of two things that are stuck alike the first is told, and what is worse before", () => {
+  const letter = (jobId: string, ms: number) => ({ ...queued, jobId, causedBy: "r1", msg: "queue.dead_lettered", time: at(ms) });
+  const left = { msg: "event.dispatch_failed", events: ["order.placed e1"], time: at(15) };
+  expect(build([completed, published, left, letter("j7", 80), letter("j8", 90)], { nowMs: 900_000 }).stuck).toMatchObject({
+    id: "j7",
+  });
+});
+
+test("of what runs and what waits, what comes first is told", () => {
+  const step = { ...ofJob, msg: "step.unrecorded", step: "charge", stepKey: "k1", reason: "throttled", time: at(59) };
+  const { says } = build([...chain.slice(0, 4), step], { facts: { steps: new Map([["k1", "running" as const]]) } });
+  expect(says).toBe("Nothing is stuck: step charge k1 is running.");
+});
+
+test("lines of Powertools, of browsers, and such without a time", () => {
+  const { time, ...fields } = completed;
+  expect(build([{ ...fields, timestamp: time }]).roots).toEqual(build([completed]).roots);
+  expect(build([{ ...fields, time: Date.parse(time) }]).roots).toEqual(build([completed]).roots);
+  for (const odd of [{ source: "client" }, { time: "soon" }, { time: 9e15 }, { msg: "x".repeat(300) }, { msg: 7 }]) {
+    expect(build([{ ...completed, ...odd }]).roots).toEqual([]);
+  }
+});
+
 describe("claims, commits and steps", () => {
   test("are told as far as lines say", () => {
     const taken = { ...request, msg: "once.taken", time: at(2) };
@@ -341,6 +319,7 @@ describe("tables", () => {
       state: "not-seen",
       children: [{ id: "e1", at: at(9), sinceMs: 0 }],
     });
+    expect(outline(build([left], { id: "e1" }).roots)).toEqual(["event in-outbox"]);
     // As logs alone say it, and where the tables say that it has gone since.
     expect(build([completed, published, left]).stuck).toMatchObject({ state: "in-outbox" });
     const asked = { asked: new Set(["e1"]) };
@@ -406,6 +385,9 @@ describe("tables", () => {
       reason: "throttled",
       fix: expect.stringContaining("it is due"),
     });
+    expect(outline(build([left], { id: "j9" }).roots)).toEqual(["job waiting"]);
+    const both = build([{ ...completed, requestId: "j9" }], { id: "j9", facts: rows({ ...due, causedBy: undefined }) });
+    expect(outline(both.roots)).toEqual(["job shop.order.remind waiting", "request POST /orders done"]);
     expect(outline(build([], { id: "j9", facts: rows({ ...due, causedBy: undefined }) }).roots)).toEqual([
       "job shop.order.remind waiting",
     ]);
@@ -478,223 +460,5 @@ describe("one delivery that several have sent", () => {
     const event = (requestId: string) => ({ ...published, requestId, trace_id: requestId });
     const { roots } = build([event("r1"), event("r2"), { ...consumed, trace_id: "r1" }], { id: "r2" });
     expect(roots[0]?.children.at(-1)).toMatchObject({ kind: "event", again: true, state: "dispatched" });
-  });
-});
-
-describe("hostile lines", () => {
-  const job = (id: string, causedBy: string) => ended({ ...ofJob, jobId: id, causedBy, msg: "job.completed" }, 50);
-
-  test("that cause each other are told all the same", () => {
-    const { roots } = build([job("a", "b"), job("b", "c"), job("c", "b")], { id: "a" });
-    expect(outline(roots)).toEqual(["job shop.order.charge done"]);
-    expect(outline(build([job("b", "c"), job("c", "b")], { id: "b" }).roots)).toEqual([
-      "job shop.order.charge done",
-      "  job shop.order.charge done",
-      "    job shop.order.charge done",
-    ]);
-    expect(outline(build([job("a", "a")], { id: "a" }).roots)).toEqual([
-      "job shop.order.charge done",
-      "  job shop.order.charge done",
-    ]);
-  });
-
-  test("of a million children, a deep chain and many requests are bounded, and say how much is left out", () => {
-    const many = Array.from({ length: 21_000 }, (_, index) => ({ ...published, publishedId: `e${index}` }));
-    const wide = build([completed, ...many]);
-    expect(wide.leftOut).toBe(1_000);
-    expect(textOf(wide).length).toBeLessThan(40);
-    expect(textOf(wide).join("\n")).toMatch(/… and 19981 more/);
-    const deep = build(Array.from({ length: 200 }, (_, index) => job(`j${index + 1}`, index === 0 ? "r1" : `j${index}`)));
-    expect(deep.leftOut).toBeGreaterThan(0);
-    expect(build(Array.from({ length: 50 }, (_, index) => ({ ...completed, trace_id: `t${index}` }))).leftOut).toBe(30);
-  });
-});
-
-/** What really happened: a request, and what follows from it. */
-interface Made {
-  readonly kind: "event" | "job" | "delivery";
-  readonly failures: number;
-  readonly children: readonly Made[];
-}
-const made: fc.Arbitrary<Made> = fc.letrec<{ made: Made }>((tie) => ({
-  made: fc.record({
-    kind: fc.constantFrom("event", "job", "delivery"),
-    failures: fc.nat(2),
-    children: fc.oneof({ maxDepth: 3 }, fc.constant([]), fc.array(tie("made"), { maxLength: 3 })),
-  }),
-})).made;
-interface Asked {
-  readonly requestId: string;
-  readonly tenantId: string;
-  readonly made: readonly Made[];
-}
-const requests: fc.Arbitrary<Asked[]> = fc.array(
-  fc.record({
-    requestId: fc.constantFrom("r1", "r2"),
-    tenantId: fc.constantFrom("acme", "globex"),
-    made: fc.array(made, { maxLength: 3 }),
-  }),
-  { minLength: 1, maxLength: 4 },
-);
-
-/** The lines of requests, and who has caused what. */
-function happening(asked: readonly Asked[]): { records: LogRecord[]; edges: Set<string> } {
-  const [records, edges]: [LogRecord[], Set<string>] = [[], new Set()];
-  let ids = 0;
-  const write = (record: object) => void records.push({ ...record, time: at(records.length * 3) });
-  for (const [index, { requestId, tenantId, made }] of asked.entries()) {
-    const request = { requestId, trace_id: `t${index}`, tenantId, handler: "shop.order.place" };
-    const follow = (by: object, causedBy: string, from: string, all: readonly Made[]) => {
-      for (const { kind, failures, children } of all) {
-        ids += 1;
-        const id = `${kind}${ids}`;
-        edges.add(`${from} > ${id}`);
-        const own =
-          kind === "event"
-            ? { eventId: id, handler: "shop.order.bill" }
-            : { jobId: id, handler: kind === "job" ? "shop.order.charge" : "keelson.delivery.send" };
-        if (kind === "event") write({ ...by, msg: "event.published", event: "order.placed", publishedId: id });
-        else if (kind === "job") write({ ...by, msg: "job.enqueued", job: "shop.order.charge", enqueuedId: id });
-        else write({ ...by, msg: "delivery.enqueued", channel: "webhook", deliveryId: id });
-        const run = { ...request, ...own, origRequestId: requestId, causedBy };
-        for (let attempt = 1; attempt <= failures; attempt += 1) {
-          write({ ...run, msg: `${kind === "event" ? "event" : "job"}.failed`, message: "no" });
-          write({ ...run, msg: `${kind}.completed`, outcome: "failed", attempt, durationMs: 1 });
-        }
-        follow(run, id, id, children);
-        write({ ...run, msg: `${kind}.completed`, outcome: "processed", attempt: failures + 1, durationMs: 1 });
-      }
-    };
-    follow(request, requestId, `${requestId} ${tenantId} t${index}`, made);
-    write({ ...request, msg: "request.completed", method: "POST", route: "/orders", status: 201, durationMs: 9 });
-  }
-  return { records, edges };
-}
-
-/** Who stands below whom, as far as the tree says that nothing lies between. */
-function told(roots: readonly TraceNode[]): string[] {
-  const found: string[] = [];
-  const walk = (node: TraceNode, carrier: string) => {
-    const own = node.kind === "request" ? `${node.id} ${node.tenantId} ${node.traceId}` : (node.id ?? carrier);
-    if (node.id !== undefined && carrier !== "" && node.kind !== "consumer" && node.indirect === undefined)
-      found.push(`${carrier} > ${node.id}`);
-    for (const child of node.children) walk(child, own);
-  };
-  for (const root of roots) walk(root, "");
-  return found;
-}
-
-describe("whatever the lines", () => {
-  test("their order does not matter", () => {
-    fc.assert(
-      fc.property(
-        requests,
-        fc.constantFrom("r1", "r2", "t0", "event1", "job2"),
-        fc.infiniteStream(fc.nat()),
-        (asked, id, order) => {
-          const { records } = happening(asked);
-          const shuffled = records.map((record) => ({ record, at: order.next().value })).sort((one, other) => one.at - other.at);
-          expect(
-            build(
-              shuffled.map(({ record }) => record),
-              { id },
-            ),
-          ).toEqual(build(records, { id }));
-        },
-      ),
-    );
-  });
-
-  test("any part of them gives no edge that is not", () => {
-    fc.assert(
-      fc.property(requests, fc.infiniteStream(fc.boolean()), (asked, stays) => {
-        const { records, edges } = happening(asked);
-        const some = records.filter(() => stays.next().value);
-        for (const id of ["r1", "r2", "t0", "event1", "job2"]) {
-          expect(told(build(some, { id }).roots).filter((edge) => !edges.has(edge))).toEqual([]);
-        }
-        // All of them give every edge.
-        const all = ["r1", "r2"].flatMap((id) => told(build(records, { id }).roots));
-        expect([...edges].filter((edge) => !all.includes(edge))).toEqual([]);
-      }),
-    );
-  });
-
-  test("nothing throws, and nothing of them reaches the terminal unescaped", () => {
-    const id = fc.constantFrom("r1", "a", "b", "c");
-    const text = fc.oneof(id, fc.string({ unit: "binary", maxLength: 12 }), fc.constant("\u001b[31m\u009b2J\u202e\r\n"));
-    const field = fc.oneof(text, fc.double(), fc.boolean(), fc.constant(null), fc.array(text, { maxLength: 3 }));
-    const msg = fc.constantFrom(
-      ...[
-        "request.completed",
-        "event.published",
-        "job.enqueued",
-        "job.scheduled",
-        "job.unscheduled",
-        "delivery.enqueued",
-        "event.completed",
-      ],
-      ...[
-        "job.completed",
-        "event.failed",
-        "job.failed",
-        "queue.retry",
-        "queue.dead_lettered",
-        "event.set_aside",
-        "event.dispatch_failed",
-      ],
-      ...["step.unknown", "schedule.gave_up", "run.failed", "once.taken", "once.commit_uncertain", "__proto__", "constructor"],
-    );
-    const names = [
-      "requestId",
-      "origRequestId",
-      "causedBy",
-      "eventId",
-      "jobId",
-      "publishedId",
-      "enqueuedId",
-      "scheduledId",
-      "deliveryId",
-      "unscheduledId",
-    ];
-    const record = fc
-      .tuple(
-        msg,
-        fc.integer({ min: -9e15, max: 9e15 }),
-        fc.dictionary(fc.constantFrom(...names), id),
-        fc.dictionary(
-          fc.constantFrom(
-            "handler",
-            "tenantId",
-            "trace_id",
-            "reason",
-            "message",
-            "status",
-            "durationMs",
-            "attempt",
-            "afterMs",
-            "dueAt",
-            "events",
-            "step",
-            "stepKey",
-            "firesAt",
-            "route",
-            "outcome",
-            "event",
-            "job",
-            "channel",
-          ),
-          field,
-        ),
-      )
-      .map(([msg, time, ids, fields]) => ({ msg, time, ...fields, ...ids }));
-    fc.assert(
-      fc.property(fc.array(record, { maxLength: 30 }), (records) => {
-        const built = build(records);
-        const printed = [...textOf(built), jsonOf(built).replaceAll("\n", "")].join("");
-        expect(printed).not.toMatch(/[\p{Cc}\u202a-\u202e\u2066-\u2069]/u);
-        expect(JSON.parse(jsonOf(built))).toEqual(JSON.parse(JSON.stringify(built)));
-      }),
-    );
   });
 });

@@ -198,10 +198,10 @@ function firstMsOf({ producers, runs, way }: Subject): number | undefined {
 
 function namedOrigin(lines: readonly TraceLine[]): Pick<TraceNode, "kind" | "name"> {
   const find = (has: (line: TraceLine) => boolean) => lines.find(has);
-  const handler = lines.findLast((line) => line.handler !== undefined)?.handler;
-  if (find(({ firesAt }) => firesAt !== undefined) !== undefined) return { kind: "schedule", name: handler ?? "" };
-  if (find(({ msg }) => msg.startsWith("run.")) !== undefined) return { kind: "run", name: handler ?? "" };
+  const handler = lines.findLast((line) => line.handler !== undefined)?.handler ?? "";
+  if (find(({ firesAt }) => firesAt !== undefined) !== undefined) return { kind: "schedule", name: handler };
+  if (find(({ msg }) => msg.startsWith("run.")) !== undefined) return { kind: "run", name: handler };
   const asked = lines.findLast(({ msg, method }) => msg === "request.completed" && method !== undefined);
-  const name = asked === undefined ? (handler ?? "") : [asked.method, asked.route].filter((part) => part !== undefined).join(" ");
+  const name = asked === undefined ? handler : [asked.method, asked.route].filter((part) => part !== undefined).join(" ");
   return { kind: "request", name };
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync } from "node:fs";
-import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -97,6 +97,14 @@ test("what is appended while it is read belongs to the next reading", async () =
   await logs.close();
 });
 
+test("a file that is cut while it is read ends there", async () => {
+  const path = await fileOf(text(request("r1")));
+  const logs = await openLogs([path]);
+  await truncate(path);
+  expect((await logs.find("r1")).lines).toEqual([]);
+  await logs.close();
+});
+
 test("standard input is read more than once, and nothing of it is left", async () => {
   const spools = () =>
     readdirSync(tmpdir()).filter((name) => name.startsWith("keelson-trace-") && existsSync(join(tmpdir(), name, "stdin")));
@@ -121,6 +129,14 @@ test("the last request is the application's last", async () => {
   expect(
     await last({ msg: "request.completed", time: time(1) }, request("r9", 1, { msg: "order.request.completed" })),
   ).toBeUndefined();
+});
+
+test("more lines than are kept are counted", async () => {
+  const path = await fileOf(text(...Array.from({ length: 9 }, (_, index) => request("r1", index))));
+  const logs = await openLogs([path], undefined, 5);
+  const { lines, leftOut } = await logs.find("r1");
+  expect([lines.length, leftOut]).toEqual([5, 4]);
+  await logs.close();
 });
 
 test("says how far it is", async () => {

@@ -90,6 +90,7 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
         show?.(`pass ${pass} of 3: ${Math.floor(bytes / 1_000_000)} of ${Math.ceil(total / 1_000_000)} MB of logs`);
       const pass = async (number: number, texts: ReadonlySet<string>, belongs: (line: TraceLine) => boolean) => {
         if (texts.size === 0) return;
+        let missed = 0;
         const take = (text: string) => {
           const { records, isBroken } = recordsOf(text);
           if (isBroken && number === 1) broken += 1;
@@ -98,10 +99,12 @@ export async function openLogs(paths: readonly string[], stdin?: Readable, most:
             if (line === undefined || !belongs(line)) continue;
             const key = JSON.stringify(line);
             if (found.size < most || found.has(key)) found.set(key, line);
-            else leftOut += 1;
+            else missed += 1;
           }
         };
         await each(anyOf(texts), take, showing(number));
+        // Each pass meets those of the one before again.
+        leftOut = Math.max(leftOut, missed);
       };
       await pass(1, new Set([id]), (line) => idsOf(line).includes(id));
       const requests = new Set([...found.values()].slice(0, mostRequests).flatMap(requestsOf));

@@ -16,6 +16,8 @@ type Numbers = { readonly [Name in (typeof numberFields)[number]]?: number };
 
 /** How long a text may be; IDs have at most 128 characters. */
 const longestText = 256;
+/** Beyond 31 years a number is no duration, and no time is more than some 250,000 years away: sums of both stay what a Date can be. */
+const [longestMs, farthestMs] = [1e12, 8e15];
 /** How many events or jobs a line may name. */
 const mostLeft = 200;
 
@@ -65,7 +67,7 @@ export function traceLine(record: LogRecord): TraceLine | undefined {
   }
   for (const name of numberFields) {
     const value = Object.hasOwn(record, name) ? record[name] : undefined;
-    if (Number.isFinite(value)) line[name] = value;
+    if (typeof value === "number" && value >= 0 && value <= longestMs) line[name] = value;
   }
   for (const name of ["replayed", "aborted"]) if (record[name] === true) line[name] = true;
   const left = msg === "event.dispatch_failed" ? record["events"] : msg === "job.dispatch_failed" ? record["jobs"] : undefined;
@@ -80,7 +82,7 @@ function idOf(text: unknown): string[] {
 
 function msOf(time: unknown): number | undefined {
   const ms = typeof time === "string" ? Date.parse(time) : time;
-  return typeof ms === "number" && Math.abs(ms) <= 8.64e15 ? ms : undefined; // what a Date can be
+  return typeof ms === "number" && Math.abs(ms) <= farthestMs ? ms : undefined;
 }
 
 /** The lines in the order of time, each once, whatever the order in which they came. */

@@ -176,5 +176,5 @@ function rootsOf(id: string, { origins, subjects, parents }: Climbing): readonly
     at = isEnd ? undefined : subjects.get(parent.subject);
   }
   const atMs = (root: Root) => ("origin" in root ? (root.origin.lines[0]?.ms ?? 0) : 0);
-  return [...roots].sort(([one, a], [other, b]) => atMs(a) - atMs(b) || (one < other ? -1 : 1)).map(([, root]) => root);
+  return [...roots.values()].sort((one, other) => atMs(one) - atMs(other));
 }

@@ -14,7 +14,7 @@ interface Now {
 
 /** Whether an event has gone to the bus. */
 export function dispatchState(subject: Subject, now: Now): Standing {
-  const { id, runs, way, producers } = subject;
+  const { id, runs, way } = subject;
   const { facts } = now;
   const row = facts.rows.get(id);
   const left = way.findLast(({ msg }) => msg === "event.dispatch_failed");
@@ -25,11 +25,10 @@ export function dispatchState(subject: Subject, now: Now): Standing {
   // A message that cannot be read is no consumer's.
   const message = runState(subject, summarize([]), undefined, now);
   if (message.state !== "not-seen") return message;
-  const isKnown = producers.length > 0 || way.length > 0;
-  if (facts.asked.has(id)) return { state: isKnown ? "dispatched" : "not-seen", confirmed: isKnown || undefined };
+  if (facts.asked.has(id)) return { state: "dispatched", confirmed: true };
   if (refused !== undefined) return { state: "set-aside", reason: refused.reason };
   if (left !== undefined) return { state: "in-outbox", reason: left.reason };
-  return { state: isKnown ? "dispatched" : "not-seen" };
+  return { state: "dispatched" };
 }
 
 /** How a job or a delivery stands, which may be due later. */
@@ -42,22 +41,19 @@ export function jobState(subject: Subject, summary: RunSummary, claim: ClaimFact
   const aside = row?.aside ?? way.findLast(({ msg }) => msg === "job.set_aside")?.reason;
   if (aside !== undefined) return { state: "set-aside", reason: aside, confirmed: row === undefined ? undefined : true };
   const left = way.findLast(({ msg }) => msg === "job.dispatch_failed");
-  const isLeft = left !== undefined && !facts.asked.has(id);
-  if (
-    row !== undefined ||
-    isLeft ||
-    (dueMs !== undefined && dueMs > nowMs && takenBackMs === undefined && !facts.asked.has(id))
-  ) {
+  const isDueLater = dueMs !== undefined && dueMs > nowMs;
+  const isThere = row !== undefined || (!facts.asked.has(id) && takenBackMs === undefined && (isDueLater || left !== undefined));
+  if (isThere) {
     const until = dueMs === undefined ? undefined : isoOf(dueMs);
     return { state: "waiting", until, reason: left?.reason, confirmed: row === undefined ? undefined : true };
   }
   if (takenBackMs !== undefined) return { state: "taken-back" };
   // Nobody has sent it before its time.
-  return dueMs !== undefined && dueMs > nowMs ? { state: "taken-back", confirmed: true } : standing;
+  return isDueLater ? { state: "taken-back", confirmed: true } : standing;
 }
 
 function isoOf(ms: number): string {
-  return new Date(Math.min(8.64e15, ms)).toISOString();
+  return new Date(Math.max(-8.64e15, Math.min(8.64e15, ms))).toISOString();
 }
 
 /** How a run stands, by its attempts, what the queue says of its message, and its claim. */

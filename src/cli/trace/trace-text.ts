@@ -52,13 +52,14 @@ function treeLines(root: TraceNode): string[] {
         .join("  ")
         .trimEnd(),
     ),
-    ...(rows.length > told.length ? [`… and ${rows.length - told.length} more lines; --json has them`] : []),
+    ...(rows.length > told.length ? ["… and more; --json has them"] : []),
   ];
 }
 
 function addRows(rows: Row[], node: TraceNode, first: string, others: string): void {
-  if (rows.length > limits.lines * 2) return;
-  const attempts = (node.attempts ?? []).length > 1 || node.attempts?.some(isOdd) ? (node.attempts ?? []) : [];
+  // What is not printed is not made.
+  if (rows.length > limits.lines) return;
+  const attempts = told(node.attempts ?? []);
   // Said once, below.
   const reason = attempts.some((attempt) => attempt.reason !== undefined) ? undefined : node.reason;
   rows.push(rowOf({ ...node, reason }, first));
@@ -77,9 +78,10 @@ function addRows(rows: Row[], node: TraceNode, first: string, others: string): v
 
 const blank: Row = Object.freeze({ label: "", state: "", since: "", duration: "", rest: "" });
 
-/** An attempt that is worth a line although it is the only one. */
-function isOdd({ state, attempt = 1 }: TraceAttempt): boolean {
-  return state === "failed" || attempt > 1;
+/** The attempts that are worth a line: all, unless the first did it. */
+function told(attempts: readonly TraceAttempt[]): readonly TraceAttempt[] {
+  const isOdd = ({ state, attempt = 1 }: TraceAttempt) => state === "failed" || attempt > 1;
+  return attempts.length > 1 || attempts.some(isOdd) ? attempts : [];
 }
 
 /** Of many children those that are not over, and the first of the others, in their order. */

@@ -84,7 +84,7 @@ function isStuck({ kind, state, until, at, attempts, again }: TraceNode, nowMs: 
     case "interrupted":
       return isLate(until, visibilityMs);
     case "failed":
-      return message.has(kind) && isLate(attempts?.at(-1)?.at ?? at, visibilityMs);
+      return message.has(kind) && isLate(attempts?.at(-1)?.at, visibilityMs);
     default:
       return false;
   }
