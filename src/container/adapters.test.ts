@@ -1,9 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { z } from "zod";
 import { defineFeature } from "../declare/feature.ts";
+import { developmentLogFiles } from "../embedded/development-log.ts";
 import { startEmbeddedStack } from "../embedded/index.ts";
 import { createRuntime, type RuntimeOptions } from "../server/create-runtime.ts";
 import { buildServer, type Server } from "../server/server.ts";
@@ -33,6 +34,35 @@ test("development without an endpoint is the embedded stack, with a secret of it
   expect(binding.developmentSecret?.length).toBeGreaterThanOrEqual(32);
   expect(await adapters.configRows.read([{ partition: "config#system", key: "a:config:b" }])).toEqual([undefined]);
   await adapters.close();
+});
+
+test("development keeps log records in the data directory, whatever their endpoint; nothing else does", async () => {
+  const kept = mkdtempSync(join(tmpdir(), "keelson-kept-"));
+  const variables = { ...local, KEELSON_DIRECTORY: kept };
+  for (const [count, owner] of [server("development"), server("development", "http://127.0.0.1:9")].entries()) {
+    const { keepRecord } = await bindAdapters(owner, variables);
+    createRuntime(owner, {
+      variables: { LOG_FORMAT: "pretty" },
+      ...(await bindAdapters(owner, variables)),
+      write: () => undefined,
+      keepRecord,
+    }).log.info(`order.seen`, { count });
+    const [, current] = developmentLogFiles(kept);
+    await expect
+      .poll(() => (existsSync(current) ? readFileSync(current, "utf8") : ""))
+      .toMatch(new RegExp(`"msg":"order.seen","count":${count},`));
+  }
+  rmSync(kept, { recursive: true });
+  for (const [environment, more] of [
+    ["production", {}],
+    ["development", { NODE_ENV: "production" }],
+    ["development", { NODE_ENV: "test" }],
+    ["development", { AWS_LAMBDA_FUNCTION_NAME: "f" }],
+  ] as const) {
+    const variables = { ...local, ...unreachable, ...more };
+    const binding = await bindAdapters(server(environment), variables).catch((error: Error) => error);
+    expect(binding).not.toHaveProperty("keepRecord");
+  }
 });
 
 test("an embedded stack whose tables cannot be made is stopped, and its directory let go", async () => {

@@ -37,6 +37,7 @@ export function openDevelopmentLog(directory: string, env: Variables, limitBytes
   let isOpen = true;
   const flush = () => {
     clearTimeout(timer);
+    process.off("exit", flush);
     timer = undefined;
     const text = waiting;
     waiting = "";
@@ -49,18 +50,18 @@ export function openDevelopmentLog(directory: string, env: Variables, limitBytes
       isOpen = false; // a full disk is no reason to stop serving
     }
   };
-  process.once("exit", flush);
   return {
     keep: (record) => {
       if (!isOpen) return;
       waiting += `${record}\n`;
-      if (waiting.length >= waitingCharacters) flush();
-      else timer ??= setTimeout(flush, delayMs).unref();
+      if (waiting.length >= waitingCharacters) return flush();
+      if (timer !== undefined) return;
+      timer = setTimeout(flush, delayMs).unref();
+      process.once("exit", flush); // a process that ends before has its last lines, too
     },
     close: () => {
       flush();
       isOpen = false;
-      process.off("exit", flush);
     },
   };
 }

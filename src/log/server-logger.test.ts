@@ -219,6 +219,15 @@ describe("whatever is logged", () => {
 });
 
 describe("LOG_FORMAT", () => {
+  it("gives each record as JSON as well, however lines look", () => {
+    const kept: string[] = [];
+    const { log, lines } = logger({ env: { LOG_FORMAT: "pretty" }, keep: (record) => kept.push(record) });
+    log.child({ a: 1 }).info("m", { b: 2 });
+    log.debug("below the level");
+    expect(kept.map((record) => JSON.parse(record) as unknown)).toEqual([{ level: "info", a: 1, msg: "m", b: 2, time }]);
+    expect(lines).toEqual([expect.stringMatching(/INFO {2}m a=1 b=2$/)]);
+  });
+
   it.each(["pretty", " Pretty "])("%j makes lines for people, without colour where it is not a terminal", (LOG_FORMAT) => {
     const { log, lines } = logger({ env: { LOG_FORMAT } });
     log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
