@@ -180,6 +180,13 @@ describe("attempts", () => {
     });
   });
 
+  test("that failed are over, whatever was written at the same time", () => {
+    const lines = [failed[0], { ...ofJob, msg: "order.seen", time: at(60) }] as LogRecord[];
+    expect([...nodesOf(build([...chain.slice(0, 4), ...lines], { nowMs: 1_000 }).roots)].at(-1)).toMatchObject({
+      state: "failed",
+    });
+  });
+
   test("that were given up are what is stuck, until they are moved back", () => {
     const lines = [...chain.slice(0, 4), ...failed, letter];
     const { stuck, says } = build(lines);
@@ -187,6 +194,9 @@ describe("attempts", () => {
     expect(stuck).toMatchObject({ kind: "job", id: "j1", state: "dead-lettered", reason: "no money" });
     expect(stuck?.fix).toBe("fix the cause, then move it back from the dead-letter queue of jobs");
     expect(build([...lines, { ...charged, time: at(90_000) }]).stuck).toBeUndefined();
+    // Moved back, and failed anew.
+    const anew = { ...charged, outcome: "failed", time: at(90_000) };
+    expect([...nodesOf(build([...lines, anew], { nowMs: 91_000 }).roots)].at(-1)).toMatchObject({ state: "failed" });
   });
 
   test("of a delivery whose message is all that is seen of it", () => {
@@ -449,8 +459,12 @@ describe("one delivery that several have sent", () => {
     expect(build(lines, { id: "r2" }).roots).toMatchObject([
       { id: "r2", children: [{ kind: "delivery", state: "done", again: true, children: [] }] },
     ]);
-    const { roots } = build([send("r1", 10), send("r2", 20), sent], { id: "d1" });
-    expect(roots.map(({ id }) => id)).toEqual(["r1"]);
+    for (const ms of [5, 20]) {
+      const { roots } = build([send("r1", 10), send("r2", ms), sent], { id: "d1" });
+      expect(roots.map(({ id }) => id)).toEqual(["r1"]);
+    }
+    // Below its cause also where nobody is seen to have sent it there.
+    expect(build([send("r2", 5), sent], { id: "d1" }).roots).toMatchObject([{ id: "r1", state: "not-seen" }]);
   });
   test("is nobody's whose tenant is another", () => {
     const { roots } = build([{ ...send("r2", 5), tenantId: "globex" }, sent], { id: "r2" });

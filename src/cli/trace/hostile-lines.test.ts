@@ -1,6 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { at, build, completed, ended, ofJob, outline, published } from "../../../test/fixtures/trace-records.ts";
+import {
+  at,
+  build,
+  chain,
+  completed,
+  ended,
+  ofJob,
+  outline,
+  published,
+  queued,
+  request,
+} from "../../../test/fixtures/trace-records.ts";
 import type { LogRecord } from "./log-records.ts";
 import { jsonOf } from "./trace-document.ts";
 import type { TraceNode } from "./trace-node.ts";
@@ -33,6 +44,40 @@ describe("hostile lines", () => {
     expect(deep.leftOut).toBeGreaterThan(0);
     expect(build(Array.from({ length: 50 }, (_, index) => ({ ...completed, trace_id: `t${index}` }))).leftOut).toBe(30);
   });
+});
+
+test("nothing that a line says reaches the terminal as it is, wherever it is shown", () => {
+  const odd = "x\u001b[31m\u009b2J\u202e\r\ny";
+  const fields = [
+    "handler",
+    "tenantId",
+    "trace_id",
+    "event",
+    "job",
+    "channel",
+    "method",
+    "route",
+    "reason",
+    "message",
+    "error",
+    "queue",
+    "step",
+    "stepKey",
+  ];
+  const lines = [
+    ...chain,
+    { ...request, msg: "once.commit_uncertain", message: odd, time: at(12) },
+    { ...ofJob, jobId: "j2", msg: "step.unknown", stepKey: "k", step: "s", time: at(61) },
+    { ...ofJob, jobId: "j2", msg: "job.failed", message: odd, time: at(62) },
+    { ...queued, jobId: "j3", msg: "queue.dead_lettered", time: at(63) },
+    { ...request, msg: "delivery.enqueued", channel: "c", deliveryId: "d1", time: at(64) },
+  ];
+  for (const name of fields) {
+    const built = build(lines.map((line) => (name in line ? { ...line, [name]: odd } : line)));
+    const text = [...textOf(built), jsonOf(built).replaceAll("\n", "")].join("");
+    expect(text).toContain("\\u001b");
+    expect(text).not.toMatch(/[\p{Cc}\u202e]/u);
+  }
 });
 
 /** What really happened: a request, and what follows from it. */
