@@ -235,6 +235,113 @@ describe("attempts", () => {
   });
 });
 
+describe("lines that lack a part are told as far as they go:", () => {
+  const bare = { requestId: "r1", tenantId: "acme" };
+  test.each<[string, readonly LogRecord[], string, readonly string[]]>([
+    [
+      "a job that is only taken back",
+      [{ ...bare, msg: "job.unscheduled", unscheduledId: "j9", time: at(1) }],
+      "j9",
+      ["job taken-back"],
+    ],
+    [
+      "a line without the ID of what it has made",
+      [
+        { ...bare, msg: "job.unscheduled", time: at(1) },
+        { ...bare, msg: "job.enqueued", job: "a.b.c", time: at(1) },
+      ],
+      "r1",
+      ["request unended"],
+    ],
+    [
+      "a request without a trace, a name or a duration",
+      [{ ...bare, msg: "request.completed", status: 200, time: at(1) }],
+      "r1",
+      ["request done"],
+    ],
+    [
+      "an event without a type",
+      [completed, { ...published, event: undefined }],
+      "r1",
+      ["request POST /orders done", "  commit done", "  event dispatched"],
+    ],
+    [
+      "a retry without a time",
+      [completed, published, { ...queued, msg: "queue.retry", jobId: undefined, eventId: "e1", time: at(30) }],
+      "r1",
+      ["request POST /orders done", "  commit done", "  event order.placed retrying"],
+    ],
+    [
+      "a retry of what nobody has enqueued",
+      [{ ...queued, msg: "queue.retry", causedBy: undefined, time: at(30) }],
+      "j1",
+      ["job shop.order.charge retrying"],
+    ],
+    [
+      "a retry that does not say of what",
+      [completed, { ...queued, msg: "queue.retry", jobId: undefined, requestId: "r1", time: at(30) }],
+      "r1",
+      ["request POST /orders done"],
+    ],
+    [
+      "a run that does not say which",
+      [completed, { ...ofJob, handler: undefined, msg: "job.completed", time: at(30) }],
+      "r1",
+      ["request POST /orders done"],
+    ],
+    [
+      "a delivery without a channel",
+      [completed, ended({ ...ofJob, handler: "keelson.delivery.send", causedBy: "r1", msg: "delivery.completed" }, 50)],
+      "r1",
+      ["request POST /orders done", "  delivery done"],
+    ],
+    [
+      "an event of which only the refusal is seen",
+      [{ msg: "event.set_aside", type: "order.placed", eventId: "e1", time: at(30) }],
+      "e1",
+      ["event order.placed set-aside"],
+    ],
+    [
+      "a delivery of which only the dead letter is seen",
+      [{ ...queued, msg: "queue.dead_lettered", job: "keelson.delivery.send", causedBy: "r1", time: at(30) }],
+      "j1",
+      ["request not-seen", "  delivery dead-lettered"],
+    ],
+    [
+      "a consumer that failed for good",
+      [
+        completed,
+        published,
+        { ...consumed, outcome: "failed" },
+        { ...queued, msg: "queue.dead_lettered", jobId: undefined, job: undefined, eventId: "e1", time: at(50) },
+      ],
+      "r1",
+      [
+        "request POST /orders done",
+        "  commit done",
+        "  event order.placed dispatched",
+        "    consumer shop.order.bill dead-lettered",
+      ],
+    ],
+    [
+      "a job of two handlers",
+      [completed, charged, { ...charged, causedBy: "r1", handler: "shop.order.former", time: at(70) }],
+      "j1",
+      ["request POST /orders done", "  message not-seen", "    job shop.order.charge done"],
+    ],
+  ])("%s", (_, records, id, expected) => {
+    const { roots } = build(records, { id });
+    expect(outline(roots)).toEqual(expected);
+  });
+
+  test("a thing without an ID has its name in the verdict, and a request of which nothing is seen is told first", () => {
+    const aborted = { ...bare, msg: "once.commit_uncertain", time: at(1) };
+    expect(build([aborted]).says).toBe("Stuck: commit");
+    const other = ended({ ...ofJob, trace_id: "t2", causedBy: "r1", msg: "job.completed" }, 50);
+    expect(build([completed, other]).roots.map(({ state }) => state)).toEqual(["not-seen", "done"]);
+  });
+});
+
 test("of two things that are stuck alike the first is told, and what is worse before", () => {
   const letter = (jobId: string, ms: number) => ({ ...queued, jobId, causedBy: "r1", msg: "queue.dead_lettered", time: at(ms) });
   const left = { msg: "event.dispatch_failed", events: ["order.placed e1"], time: at(15) };

@@ -83,7 +83,7 @@ export function indexLines(given: readonly TraceLine[]): TraceIndex {
     }
     const by = producerOf(line);
     if (by === undefined) continue;
-    if ("origin" in by) originOf(origins, line).lines.push(line);
+    if ("origin" in by) originOf(origins, by.origin, line).lines.push(line);
     else addRun(subjectOf(by.subject), by.handler, line);
     addProduced(subjectOf, by, line);
   }
@@ -111,11 +111,10 @@ export function originKey({ requestId, traceId, tenantId }: Pick<Origin, "reques
   return JSON.stringify([requestId, traceId ?? null, tenantId ?? null]);
 }
 
-function originOf(origins: Map<string, Origin>, { requestId = "", trace_id: traceId, tenantId }: TraceLine): Origin {
-  const key = originKey({ requestId, traceId, tenantId });
+function originOf(origins: Map<string, Origin>, key: string, { requestId, trace_id: traceId, tenantId }: TraceLine): Origin {
   let origin = origins.get(key);
   if (origin === undefined) {
-    origin = { key, requestId, traceId, tenantId, lines: [] };
+    origin = { key, requestId: requestId as string, traceId, tenantId, lines: [] }; // safe: its key is made of it
     origins.set(key, origin);
   }
   return origin;
@@ -135,21 +134,35 @@ function addRun(subject: Subject, handler: string, line: TraceLine): void {
   else lines.push(line);
 }
 
+/** The lines that say what follows from a run, and where they say it. */
+const productions: ReadonlyMap<string, Production> = new Map<string, Production>([
+  ["event.published", { kind: "event", id: "publishedId", name: "event" }],
+  ["job.enqueued", { kind: "job", id: "enqueuedId", name: "job" }],
+  ["job.scheduled", { kind: "job", id: "scheduledId", name: "job" }],
+  ["delivery.enqueued", { kind: "delivery", id: "deliveryId", name: "channel" }],
+]);
+
+interface Production {
+  readonly kind: Subject["kind"];
+  readonly id: "publishedId" | "enqueuedId" | "scheduledId" | "deliveryId";
+  readonly name: "event" | "job" | "channel";
+}
+
 function addProduced(subjectOf: (id: string) => Subject, by: Producer, line: TraceLine): void {
-  const { ms, tenantId, event, publishedId, job, enqueuedId, scheduledId, dueAt = "", channel, deliveryId, unscheduledId } = line;
-  const made: Readonly<Record<string, readonly [Subject["kind"], string | undefined, string | undefined] | undefined>> = {
-    "event.published": ["event", publishedId, event],
-    "job.enqueued": ["job", enqueuedId, job],
-    "job.scheduled": ["job", scheduledId, job],
-    "delivery.enqueued": ["delivery", deliveryId, channel],
-  };
-  if (line.msg === "job.unscheduled" && unscheduledId !== undefined) subjectOf(unscheduledId).takenBackMs = ms;
-  const [kind, id, name] = (Object.hasOwn(made, line.msg) ? made[line.msg] : undefined) ?? [];
-  if (id === undefined) return;
+  const { msg, ms, tenantId, dueAt = "", unscheduledId } = line;
+  if (msg === "job.unscheduled" && unscheduledId !== undefined) {
+    const subject = subjectOf(unscheduledId);
+    subject.kind ??= "job";
+    subject.takenBackMs = ms;
+  }
+  const production = productions.get(msg);
+  const id = production && line[production.id];
+  if (production === undefined || id === undefined) return;
   const subject = subjectOf(id);
-  subject.kind = kind;
-  subject.name = name ?? subject.name;
-  if (line.msg === "job.scheduled" && Number.isFinite(Date.parse(dueAt))) subject.dueMs = Date.parse(dueAt);
+  subject.kind = production.kind;
+  subject.name = line[production.name] ?? subject.name;
+  const dueMs = Date.parse(dueAt);
+  if (msg === "job.scheduled" && Number.isFinite(dueMs)) subject.dueMs = dueMs;
   subject.producers.push({ by, ms, tenantId });
 }
 

@@ -99,7 +99,7 @@ function isWaiting({ kind, state, again }: TraceNode): boolean {
 
 /** What a thing is called in a sentence. */
 export function titleOf({ kind, name, id }: Pick<TraceNode, "kind" | "name" | "id">): string {
-  const words = [kind === "request" || kind === "consumer" ? "" : kind, name, id ?? ""];
+  const words = [kind === "consumer" ? "" : kind, name, id ?? ""];
   return words.filter((word) => word !== "").join(" ");
 }
 
