@@ -191,6 +191,14 @@ test("a message that fails, comes again and is given up says its trace in every 
     expect(lines.length).toBeGreaterThan(0);
     expect(new Set(lines.map(({ trace_id }) => trace_id))).toEqual(new Set([traceId]));
   }
+  // And of what, and where it comes from.
+  const ofWhat = (msg: string) =>
+    app.logs
+      .filter((line) => line["msg"] === msg)
+      .map(({ eventId, origRequestId, causedBy, tenantId }) => [eventId, origRequestId, causedBy, tenantId]);
+  const [letter = []] = ofWhat("queue.dead_lettered");
+  expect(letter).toEqual([expect.any(String), expect.any(String), expect.any(String), "acme"]);
+  for (const retried of ofWhat("queue.retry")) expect(retried).toEqual(letter);
 });
 
 test("what no request begins has a trace of its own, and hands it on", async () => {

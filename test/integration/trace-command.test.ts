@@ -228,6 +228,17 @@ describe("what does not go as it should", () => {
     };
     await ask(`/trunks/${trunk}/charges`);
     await expect(app.settled()).rejects.toThrow("dead-letter");
+    // As far as it was when it had failed once.
+    const logs = app.logs.slice(
+      0,
+      app.logs.findIndex(({ msg, requestId: of, origRequestId = of }) => msg === "queue.retry" && origRequestId === requestId) +
+        1,
+    );
+    const once = await document(app, module, requestId, { logs, args: ["--no-tables"] });
+    expect([once.code, once.says]).toEqual([
+      0,
+      expect.stringMatching(/^Nothing is stuck: job trunks\.trunk\.charge .* has failed, and comes again at /),
+    ]);
     const { code, text } = await trace(app, module, requestId);
     expect(code).toBe(1);
     expect(text).toMatch(/Stuck: step charge ([\da-f-]{36})\n/);
