@@ -11,13 +11,13 @@ export default defineConfig({
   test: {
     include: [
       "test/localstack/*.contract.ts",
-      "test/once/{isolation,powertools-defects,processes.system,steps,steps-ledger.system,writes}.test.ts",
+      "test/once/{isolation.system,powertools-defects.system,processes.system,steps,steps-ledger.system,writes}.test.ts",
       "test/integration/{chain,crash-hooks.system,crash-sample.system,indexes}.test.ts",
       "test/integration/{sample-billing,schedule-processes.system,schedules.system}.test.ts",
       "test/integration/{spans,spans.system,traces}.test.ts",
-      "test/events/{later,processes.system}.test.ts",
-      "src/lambda/{queue,stream}.test.ts",
-      "src/container/workers.test.ts",
+      "test/events/{later.system,processes.system}.test.ts",
+      "src/lambda/{queue,stream.system}.test.ts",
+      "src/container/workers.system.test.ts",
       "src/run/{schedules.system,write-hooks}.test.ts",
       "src/server/server-runs.test.ts",
       "src/aws/{claim-store,step-store,tenant-rows}.test.ts",

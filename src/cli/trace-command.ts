@@ -5,8 +5,8 @@ import type { ServerInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
 import { loadServer } from "./load-server.ts";
 import { runCommand, UsageError } from "./run-command.ts";
-import type { TraceDocument } from "./trace/trace-document.ts";
-import type { TableFacts } from "./trace/trace-node.ts";
+import type { TraceDocument } from "./trace/document.ts";
+import type { TableFacts } from "./trace/node.ts";
 
 /** What `keelson trace --help` prints. */
 export const traceUsage = `Usage: keelson trace <module> [<id>] [options]
@@ -74,8 +74,8 @@ async function trace(
     context.complain([`keelson: ${JSON.stringify(document.id)} is not found: ${where}`, ...document.notes].join("\n"));
     return 2;
   }
-  const { jsonOf } = await import("./trace/trace-document.ts");
-  const { textOf } = await import("./trace/trace-text.ts");
+  const { jsonOf } = await import("./trace/document.ts");
+  const { textOf } = await import("./trace/text.ts");
   for (const line of json ? [jsonOf(document)] : textOf(document)) context.print(line);
   return document.stuck === undefined ? 0 : 1;
 }
@@ -99,8 +99,8 @@ async function found(
   const { env, clock, progress } = context;
   const { openLogs } = await import("./trace/read-logs.ts");
   const { buildTrace } = await import("./trace/build-trace.ts");
-  const { noFacts } = await import("./trace/trace-node.ts");
-  const { verdictOf } = await import("./trace/trace-verdict.ts");
+  const { noFacts } = await import("./trace/node.ts");
+  const { verdictOf } = await import("./trace/verdict.ts");
   const logs = await openLogs(paths, paths.includes("-") ? context.input : undefined);
   try {
     const id = asked ?? (await logs.lastRequest());
@@ -140,7 +140,7 @@ async function askAll(
   asked: { readonly id: string; readonly roots: TraceDocument["roots"]; readonly nowMs: number },
 ): Promise<TableFacts> {
   const { openTables } = await import("./trace/open-tables.ts");
-  const { askTables } = await import("./trace/trace-tables.ts");
+  const { askTables } = await import("./trace/tables.ts");
   const tables = await openTables(server, env);
   try {
     return await askTables(tables.stores, asked);

@@ -18,8 +18,8 @@ import {
   startMs,
 } from "../../../test/fixtures/trace-records.ts";
 import type { LogRecord } from "./log-records.ts";
-import { type RowFact, runKey } from "./trace-node.ts";
-import { nodesOf } from "./trace-verdict.ts";
+import { type RowFact, runKey } from "./node.ts";
+import { nodesOf } from "./verdict.ts";
 
 describe("a trace", () => {
   test("is a tree of a request, its commit, its events, their consumers, and what these enqueue", () => {

@@ -1,10 +1,10 @@
 import { deliveryJob } from "../../events/delivery.ts";
-import { type Attempt, isDone, summarize } from "./trace-attempts.ts";
-import { indexLines, type Origin, type Subject } from "./trace-index.ts";
-import type { TraceLine } from "./trace-line.ts";
-import { type Below, linkTrace, originPlace, type Root, runPlace, subjectPlace, type TraceLinks } from "./trace-links.ts";
-import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./trace-node.ts";
-import { dispatchState, effectNodes, jobState, runState, type Standing } from "./trace-standing.ts";
+import { type Attempt, isDone, summarize } from "./attempts.ts";
+import type { TraceLine } from "./line.ts";
+import { indexLines, type Origin, type Subject } from "./line-index.ts";
+import { type Below, linkTrace, originPlace, type Root, runPlace, subjectPlace, type TraceLinks } from "./links.ts";
+import { runKey, type TableFacts, type TraceAttempt, type TraceNode } from "./node.ts";
+import { dispatchState, effectNodes, jobState, runState, type Standing } from "./standing.ts";
 
 /** What a tree is made of. */
 export interface TraceParts {

@@ -12,10 +12,10 @@ import {
   queued,
   request,
 } from "../../../test/fixtures/trace-records.ts";
+import { jsonOf } from "./document.ts";
 import type { LogRecord } from "./log-records.ts";
-import { jsonOf } from "./trace-document.ts";
-import type { TraceNode } from "./trace-node.ts";
-import { textOf } from "./trace-text.ts";
+import type { TraceNode } from "./node.ts";
+import { textOf } from "./text.ts";
 
 describe("hostile lines", () => {
   const job = (id: string, causedBy: string) => ended({ ...ofJob, jobId: id, causedBy, msg: "job.completed" }, 50);

@@ -8,7 +8,7 @@ import { onceTable, outboxTable, physicalTableName } from "../../declare/table.t
 import { servedFrom } from "../../embedded/data-directory.ts";
 import type { Variables } from "../../process/environment.ts";
 import type { ServerInternals } from "../../server/server.ts";
-import type { TraceStores } from "./trace-tables.ts";
+import type { TraceStores } from "./tables.ts";
 
 /** Tables that can be asked. */
 export interface OpenedTables {

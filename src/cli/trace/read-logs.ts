@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { type TraceLine, traceLine } from "./line.ts";
 import { recordsOf } from "./log-records.ts";
-import { type TraceLine, traceLine } from "./trace-line.ts";
 
 /** What was found in logs. */
 export interface FoundLines {

@@ -1,4 +1,4 @@
-import type { TraceNode, TraceState } from "./trace-node.ts";
+import type { TraceNode, TraceState } from "./node.ts";
 
 /** What is to be said of a tree at its end. */
 export interface Verdict {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { TraceNode } from "./trace-node.ts";
-import { textOf } from "./trace-text.ts";
+import type { TraceNode } from "./node.ts";
+import { textOf } from "./text.ts";
 
 const node = (more: Partial<TraceNode>): TraceNode => ({
   kind: "job",

@@ -1,5 +1,5 @@
-import type { TraceLine } from "./trace-line.ts";
-import type { TraceAttempt } from "./trace-node.ts";
+import type { TraceLine } from "./line.ts";
+import type { TraceAttempt } from "./node.ts";
 
 /** What the lines of a run come to. */
 export interface RunSummary {

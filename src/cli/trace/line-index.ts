@@ -1,5 +1,5 @@
 import { deliveryJob } from "../../events/delivery.ts";
-import { inOrder, type TraceLine } from "./trace-line.ts";
+import { inOrder, type TraceLine } from "./line.ts";
 
 /** Where a tree begins: a request, a schedule that fires, or a run of the server. */
 export interface Origin {

@@ -1,5 +1,5 @@
-import { type Origin, originKey, type Producer, type Subject, type TraceIndex } from "./trace-index.ts";
-import { type RowFact, runKey } from "./trace-node.ts";
+import { type Origin, originKey, type Producer, type Subject, type TraceIndex } from "./line-index.ts";
+import { type RowFact, runKey } from "./node.ts";
 
 /** What stands below what. */
 export interface TraceLinks {

@@ -7,8 +7,8 @@ import type { ClaimStore } from "../../once/claim-store.ts";
 import { stepStanding } from "../../once/step.ts";
 import type { StepStore } from "../../once/step-store.ts";
 import { messageClaim } from "../../run/consume.ts";
-import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./trace-node.ts";
-import { nodesOf } from "./trace-verdict.ts";
+import { type ClaimFact, type RowFact, runKey, type TableFacts, type TraceNode } from "./node.ts";
+import { nodesOf } from "./verdict.ts";
 
 /** The tables that are asked, by key alone. */
 export interface TraceStores {

@@ -4,8 +4,8 @@ import { type OutboxRow, timeText } from "../../events/outbox.ts";
 import { type ClaimRecord, keyText } from "../../once/claim.ts";
 import type { ListedStep } from "../../once/step-store.ts";
 import { messageClaim } from "../../run/consume.ts";
-import { runKey, type TraceNode } from "./trace-node.ts";
-import { askTables, type TraceStores } from "./trace-tables.ts";
+import { runKey, type TraceNode } from "./node.ts";
+import { askTables, type TraceStores } from "./tables.ts";
 
 const nowMs = 1_700_000_000_000;
 

@@ -1,8 +1,8 @@
 import { skewMs } from "../../once/claim.ts";
-import { isDone, type RunSummary, summarize } from "./trace-attempts.ts";
-import type { Subject } from "./trace-index.ts";
-import type { TraceLine } from "./trace-line.ts";
-import type { ClaimFact, TableFacts, TraceNode } from "./trace-node.ts";
+import { isDone, type RunSummary, summarize } from "./attempts.ts";
+import type { TraceLine } from "./line.ts";
+import type { Subject } from "./line-index.ts";
+import type { ClaimFact, TableFacts, TraceNode } from "./node.ts";
 
 /** How something stands, and who says so. */
 export type Standing = Pick<TraceNode, "state" | "until" | "reason" | "queue" | "confirmed">;

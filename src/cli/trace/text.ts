@@ -1,6 +1,6 @@
 import { visible } from "../../log/quoted-text.ts";
-import type { TraceDocument } from "./trace-document.ts";
-import type { TraceAttempt, TraceNode } from "./trace-node.ts";
+import type { TraceDocument } from "./document.ts";
+import type { TraceAttempt, TraceNode } from "./node.ts";
 
 /** How much is printed: `--json` has more. */
 const limits = Object.freeze({ children: 20, lines: 400, label: 60, text: 160 });

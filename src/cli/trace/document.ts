@@ -1,5 +1,5 @@
-import type { TraceNode } from "./trace-node.ts";
-import type { Verdict } from "./trace-verdict.ts";
+import type { TraceNode } from "./node.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** What `keelson trace --json` prints. */
 export interface TraceDocument extends Verdict {
