@@ -5,7 +5,7 @@ import {
   MeterProvider,
   PeriodicExportingMetricReader,
 } from "@opentelemetry/sdk-metrics";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { recordedMetrics } from "../../test/support/recorded-metrics.ts";
 import { createMetrics } from "../metrics/bounded-metrics.ts";
 import { createRuntime } from "../server/create-runtime.ts";
@@ -102,4 +102,14 @@ test.each<[string, () => Promise<void>]>([
 
   expect(await life.ended).toBe(0);
   expect(logs.filter(({ msg }) => msg === "shutdown.completed")).toMatchObject([{ exitCode: 0 }]);
+});
+
+test("where no time is left a tracer is asked, and nobody waits for it", async () => {
+  const forceFlush = vi.fn(() => new Promise<void>(() => {}));
+  trace.setGlobalTracerProvider({ getTracer: () => trace.getTracer("none"), forceFlush } as never); // as an SDK's has it
+  const { life } = begun(0, 0);
+  life.tell({ type: "terminate" });
+
+  expect(await life.ended).toBe(1);
+  expect(forceFlush).toHaveBeenCalledOnce();
 });

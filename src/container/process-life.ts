@@ -100,9 +100,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       log.error("shutdown.workers_cut_off", { messages: cut.messages, count: messages.length });
     },
     "close-resources": () => {
-      // Safe: while resources close, their time is due.
-      const limitMs = Math.max(0, (nextDue(lifecycle) as number) - Date.now());
-      void closeResources(runtime, limitMs).then((clean) => done("resources-closed", clean));
+      void closeResources(runtime, leftMs(lifecycle)).then((clean) => done("resources-closed", clean));
     },
     "cut-resources": () => log.error("shutdown.resources_cut_off"),
     flush: () => {
@@ -110,8 +108,7 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
       runtime.metrics?.record("keelson.drains", 1, { "keelson.outcome": lifecycle.exitCode === 0 ? "clean" : "lossy" });
       // Each line is out before its call returns, so that tracers and meters alone may have to be waited for.
       if (!(telemetry in globalThis)) return done("flushed");
-      const leftMs = (nextDue(lifecycle) ?? 0) - Date.now(); // none, where the process ends as it gets here
-      void flushTelemetry(Math.min(mostFlushMs, leftMs / 2)).then(() => done("flushed"));
+      void flushTelemetry(Math.min(mostFlushMs, leftMs(lifecycle) / 2)).then(() => done("flushed"));
     },
     exit: () => {
       clearTimeout(timer);
@@ -128,6 +125,11 @@ export function beginLife(runtime: Runtime, times: ShutdownTimes): ProcessLife {
     ended,
   };
   return life;
+}
+
+/** How long the phase may take, in milliseconds: nothing, where all phases were over as it began. */
+function leftMs(lifecycle: Lifecycle): number {
+  return Math.max(0, (nextDue(lifecycle) ?? 0) - Date.now());
 }
 
 const phases: readonly ShutdownPhase[] = ["draining", "in-flight-drain", "workers-stopped", "resources-closed", "flushed"];

@@ -15,6 +15,8 @@ afterEach(closeAll);
 
 const serving = (options: Parameters<typeof serveBounded>[0] = {}) => serveBounded(options, { bodyBytes: mebibyte }, {});
 const ask = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nhost: x\r\nx-request-id: r1\r\n\r\n`;
+const bytesHead = (more = "") =>
+  `POST /size HTTP/1.1\r\nhost: x\r\n${more}content-type: application/octet-stream\r\ncontent-length: 70000\r\n\r\n`;
 /** The lines of requests that are over, without what differs from run to run. */
 async function ended({ said }: Bounded, count = 1): Promise<Readonly<Record<string, unknown>>[]> {
   await expect.poll(() => said("request.completed").length, { timeout: 10_000 }).toBe(count);
@@ -153,13 +155,9 @@ test("an upgrade that is refused has a line; one that is taken is the applicatio
   expect(await ended(served)).toMatchObject([{ method: "GET", status: 400 }]);
 });
 
-test.each([
-  ["behind a whole one", ""],
-  ["before anybody has asked for it", "x-keelson-explain: config\r\n"],
-])("a body whose client leaves in the middle of it ends its request at once, %s", async (_when, more) => {
+test("a body whose client leaves in the middle of it ends its request at once, behind a whole one", async () => {
   const served = await serving();
-  const head = `POST /size HTTP/1.1\r\nhost: x\r\n${more}content-type: application/octet-stream\r\ncontent-length: 70000\r\n\r\n`;
-  const client = await rawClient(served.port, head + "x".repeat(70_000) + head + "x".repeat(35_000));
+  const client = await rawClient(served.port, bytesHead() + "x".repeat(70_000) + bytesHead() + "x".repeat(35_000));
   client.socket.end();
 
   const lines = await ended(served, 2);
@@ -167,6 +165,21 @@ test.each([
     { route: "/size", status: 200 },
     { route: "/size", status: 400 },
   ]);
+  expect(served.bodies.heldBytes).toBe(0);
+});
+
+test("a body whose client leaves in the middle of it ends its request at once, before anybody has asked for it", async () => {
+  const served = await serving();
+  const hasFailed = () => [...served.connections.known.values()].some(({ bodyFailure }) => bodyFailure !== undefined);
+  const authenticate = async () => {
+    await expect.poll(hasFailed).toBe(true);
+    return { user: undefined };
+  };
+  Object.assign(served.runtime, { authenticator: { authenticate } });
+  const client = await rawClient(served.port, bytesHead("authorization: Bearer a\r\n") + "x".repeat(35_000));
+  client.socket.end();
+
+  expect(await ended(served)).toMatchObject([{ route: "/size", status: 400 }]);
   expect(served.bodies.heldBytes).toBe(0);
 });
 

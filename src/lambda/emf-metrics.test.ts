@@ -57,6 +57,14 @@ test("more values than a line may have are in several, each with all of its labe
   ]);
 });
 
+test("as many values as a line may have are in one, and the end of the invocation adds none", () => {
+  const sink = sinkOf();
+  for (let value = 0; value < 100; value += 1) sink.record(metric(), value, { color: "red" });
+  sink.flush();
+
+  expect(lines.map((line) => (line["a.b"] as number[]).length)).toEqual([100]);
+});
+
 test("an application's own Metrics beside it keep their namespace, dimensions and values", async () => {
   const theirs = new powertools.Metrics({ namespace: "theirs", serviceName: "till", defaultDimensions: { plan: "pro" } });
   const sink = sinkOf();
