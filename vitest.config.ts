@@ -25,9 +25,9 @@ const tests = ["src/**/*.test.ts", "examples/**/*.test.ts", "test/!(consumer)/**
 const others = ["**/node_modules/**"]; // of packages of their own below test/
 // What waits in real time: several processes, kills, sockets, shutdowns, sessions of documents, load.
 const system = tests.map((pattern) => pattern.replace("*.test.ts", "*.system.test.ts"));
-// What needs a process of its own: replaced modules, another clock or directory, what Lambda's runtime gives to modules once.
-// Stubbed variables end with their file (test/support/leave-no-trace.ts).
-const changesProcess = /\bvi\.(mock|doMock|resetModules|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
+// What needs a process of its own: replaced modules, another clock, environment or directory, what Lambda's runtime gives to
+// modules once.
+const changesProcess = /\bvi\.(mock|doMock|resetModules|stubEnv|useFakeTimers)\(|\bprocess\.chdir\(|"awslambda"/;
 const alone = globSync(tests, { cwd: import.meta.dirname, exclude: others })
   .map((file) => file.replaceAll("\\", "/"))
   .filter((file) => textsOf(join(import.meta.dirname, file)).some((text) => changesProcess.test(text)));
