@@ -194,6 +194,7 @@ async function turnAway(
 ): Promise<void> {
   connections.of(socket).isClosing = true;
   socket.on("error", () => socket.destroy());
+  scope.asked = { method, isEncrypted: "encrypted" in socket };
   const request = { headers, method: "", gatewayClaims: undefined };
   const recognizing = recognize(scope, request);
   if (recognizing !== undefined) await recognizing;

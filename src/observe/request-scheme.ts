@@ -1,7 +1,7 @@
 /** What tells how a request was sent. */
 interface SentRequest {
   readonly headers: Readonly<Record<string, string>> | undefined;
-  readonly asked: { readonly isEncrypted?: boolean } | undefined;
+  readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
 }
 
 /** The scheme that the client used, as far as a proxy says it, else that of the connection. */

@@ -21,7 +21,7 @@ export interface ObservedRun {
   /** Those of a request, as they were received; `undefined` for a run without one. */
   readonly headers: Readonly<Record<string, string>> | undefined;
   /** What the host says of the request's connection; absent for a run without one. */
-  readonly asked: { readonly isEncrypted?: boolean } | undefined;
+  readonly asked: { readonly isEncrypted?: boolean | undefined } | undefined;
   /** The full name of the handler, once it is known. */
   readonly handler: string | undefined;
   /** Its route, as it was declared: `GET /files/:id`. Absent for what has none. */

@@ -34,7 +34,7 @@ export function requestAttributes(scope: TracedRun): Attributes {
     "http.request.method": known,
     "http.request.method_original": method === known ? undefined : method?.slice(0, longest.method),
     "http.route": routeOf(scope),
-    "url.path": asked?.path.slice(0, longest.path),
+    "url.path": asked?.path?.slice(0, longest.path),
     "url.scheme": scheme,
     ...serverAttributes(headers["host"], scheme),
     "client.address": asked?.ip,

@@ -38,8 +38,8 @@ export interface TracedRun {
   };
 }
 
-/** A request as its host has received it. */
-export type AskedRequest = Pick<HttpRequest, "method" | "path" | "ip" | "isEncrypted">;
+/** A request as its host has received it, as far as it was read. */
+export type AskedRequest = { readonly [Name in "method" | "path" | "ip" | "isEncrypted"]?: HttpRequest[Name] | undefined };
 
 /** What a run is about that no request asks for. */
 export interface RunSubject {

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { GetQueueUrlCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { access, buildServer } from "keelson";
 import { startTestApp, type TestApp } from "keelson/testing";
@@ -100,6 +102,15 @@ test("what is given up is a dead letter of its kind", async () => {
   expect(await series("keelson_dead_letters_total")).toEqual({ event: 1, job: 1, delivery: 1, "": 1 });
   expect(await series("messaging_process_duration_seconds", "keelson_outcome")).toMatchObject({ failed: 3 });
   expect(await series("keelson_deliveries_total")).toMatchObject({ "courier-pigeon refused": 1 });
+});
+
+test("what the parser refuses counts by the scheme of its connection", async () => {
+  const { port } = new URL((await app.fetch("/api/metrics", { as: scraper })).url);
+  const before = await series("http_server_request_duration_seconds");
+  const socket = connect(Number(port), "127.0.0.1", () => socket.write("BREW /orders HTTP/9\r\n\r\n"));
+  await once(socket.resume(), "close");
+
+  expect((await series("http_server_request_duration_seconds"))["_OTHER http 400"]).toBe((before["_OTHER http 400"] ?? 0) + 1);
 });
 
 test("200 overlapping requests are counted each, and no label says whose they were", async () => {
