@@ -136,7 +136,7 @@ describe("a queue of SQS", () => {
     expect(second).toMatchObject({ id: first.id, body: "one", receives: 2 });
     await queue.changeVisibility(second.receipt, 1);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 1 });
-    await expect.poll(() => queue.size(), { timeout: 10_000 }).toEqual({ visible: 1, hidden: 0 });
+    await expect.poll(() => queue.size()).toEqual({ visible: 1, hidden: 0 });
     const third = await receiveOne(queue);
     expect(third.receives).toBe(3);
     await queue.remove(third.receipt);

@@ -8,6 +8,7 @@ import { DynamoDBClient, GetItemCommand, PutItemCommand } from "@aws-sdk/client-
 import middy from "@middy/core";
 import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import { ensureTables } from "../aws/tables.ts";
 import { type EmbeddedStack, startEmbeddedStack } from "../embedded/index.ts";
@@ -65,7 +66,7 @@ test("a concurrent duplicate waits for the first call, and gets its answer", asy
   const once = makeIdempotent(run, { persistenceStore: layer({ waitMs: 60_000 }) });
   const event = newEvent();
   const duplicates = [once(event), once(event), once({ ...event })];
-  await vi.waitFor(() => expect(counter.runs).toBe(1));
+  await waitFor(() => expect(counter.runs).toBe(1));
   gate.resolve("done");
   expect(await Promise.all(duplicates)).toEqual(["done", "done", "done"]);
   expect(counter.runs).toBe(1);
@@ -155,7 +156,7 @@ test("a layer is asked for a record", async () => {
   const { run, counter } = counted(() => gate.promise);
   const event = newEvent();
   const running = makeIdempotent(run, { persistenceStore })(event);
-  await vi.waitFor(() => expect(counter.runs).toBe(1));
+  await waitFor(() => expect(counter.runs).toBe(1));
   expect((await persistenceStore.getRecord(event)).getStatus()).toBe("INPROGRESS");
   gate.resolve("done");
   await running;
@@ -243,7 +244,7 @@ test("a duplicate under Middy takes over from a call that fails", async () => {
   const call = (event: object) => handler(event, { getRemainingTimeInMillis: () => 60_000 } as Context); // the part that is read
   const event = newEvent();
   const first = call(event);
-  await vi.waitFor(() => expect(counter.runs).toBe(1));
+  await waitFor(() => expect(counter.runs).toBe(1));
   const second = call({ ...event });
   gate.reject(new Error("the first fails"));
   await expect(first).rejects.toThrow("the first fails");
@@ -257,7 +258,7 @@ test("a claim that the engine does not come back for is released", async () => {
   const { run, counter } = counted(() => gate.promise);
   const event = newEvent();
   const first = makeIdempotent(run, { persistenceStore })(event);
-  await vi.waitFor(() => expect(counter.runs).toBe(1));
+  await waitFor(() => expect(counter.runs).toBe(1));
   const duplicate = layer({ waitMs: 60_000 });
   await expect(duplicate.saveInProgress(event)).rejects.toMatchObject({ name: "IdempotencyItemAlreadyExistsError" });
   const waiting = duplicate.getRecord(event);
@@ -265,7 +266,7 @@ test("a claim that the engine does not come back for is released", async () => {
   await expect(first).rejects.toThrow("the first fails");
   await expect(waiting).rejects.toMatchObject({ name: "IdempotencyInconsistentStateError" });
   const asked = layer();
-  await vi.waitFor(() => expect(asked.getRecord({ ...event })).rejects.toMatchObject({ name: "IdempotencyItemNotFoundError" }));
+  await waitFor(() => expect(asked.getRecord({ ...event })).rejects.toMatchObject({ name: "IdempotencyItemNotFoundError" }));
 });
 
 test("a duplicate with another payload is not kept waiting", async () => {
@@ -278,7 +279,7 @@ test("a duplicate with another payload is not kept waiting", async () => {
   });
   const event = newEvent();
   const first = once({ ...event, amount: 1 });
-  await vi.waitFor(() => expect(counter.runs).toBe(1));
+  await waitFor(() => expect(counter.runs).toBe(1));
   await expect(once({ ...event, amount: 2 })).rejects.toMatchObject({ name: "IdempotencyValidationError" });
   gate.resolve("done");
   await first;
@@ -296,7 +297,7 @@ describe("what IdempotencyConfig has", () => {
     const { call, counter } = once(new IdempotencyConfig({ responseHook }), () => gate.promise, layer({ waitMs: 60_000 }));
     const event = newEvent();
     const duplicates = [call(event), call({ ...event })];
-    await vi.waitFor(() => expect(counter.runs).toBe(1));
+    await waitFor(() => expect(counter.runs).toBe(1));
     gate.resolve({ charged: true });
     const hooked = { response: { charged: true }, key: keyOf(event) };
     expect(await Promise.all(duplicates)).toEqual([{ charged: true }, hooked]);
@@ -368,7 +369,7 @@ test("a lease is not renewed beyond the function's time, though its work has no 
     const config = new IdempotencyConfig({});
     config.registerLambdaContext({ getRemainingTimeInMillis: () => 500 } as Context); // the part that is read
     void makeIdempotent(run, { persistenceStore: layer(), config })(newEvent());
-    await vi.waitFor(() => expect(counter.runs).toBe(1));
+    await waitFor(() => expect(counter.runs).toBe(1));
     vi.spyOn(Date, "now").mockReturnValue(Date.now() + 1_000);
     const calls = send.mock.calls.length;
     vi.advanceTimersByTime(60_000);

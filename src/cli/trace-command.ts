@@ -1,6 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { usesOutbox } from "../declare/registry.ts";
+import { idForm } from "../run/request-id.ts";
 import type { ServerInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
 import { loadServer } from "./load-server.ts";
@@ -43,7 +44,7 @@ async function trace(
   context: CommandContext,
 ): Promise<number> {
   if (module === undefined) throw new UsageError("no module is given; use keelson trace <module> <id>");
-  if (asked !== undefined && !/^[A-Za-z0-9._:=+/@-]{1,128}$/.test(asked))
+  if (asked !== undefined && !new RegExp(`^${idForm}$`).test(asked))
     throw new UsageError("the ID is none: it has 1 to 128 letters, digits and .-_:=+/@");
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
     throw new UsageError(`--timeout-seconds ${JSON.stringify(seconds)} is not a whole number from 1 to 999`);

@@ -220,13 +220,11 @@ async function overHttp2(port: number, ids: () => string, several: readonly Visi
 /** Holds the lines against what clients have seen. */
 async function compare(served: Bounded, seen: readonly Seen[]): Promise<void> {
   served.probe.letGo();
-  await expect.poll(() => served.connections.known.size, { timeout: 10_000 }).toBe(0);
-  await expect.poll(() => served.probe.running, { timeout: 10_000 }).toBe(0);
+  await expect.poll(() => served.connections.known.size).toBe(0);
+  await expect.poll(() => served.probe.running).toBe(0);
   const linesOf = (id: string) => served.said("request.completed").filter(({ requestId }) => requestId === id);
   const answered = seen.filter(({ answer }) => answer !== undefined);
-  await expect
-    .poll(() => answered.filter(({ id }) => linesOf(id).length === 0).map(({ visit }) => visit), { timeout: 5_000 })
-    .toEqual([]);
+  await expect.poll(() => answered.filter(({ id }) => linesOf(id).length === 0).map(({ visit }) => visit)).toEqual([]);
   for (const { id, visit, answer } of seen) {
     const lines = linesOf(id);
     expect(lines.length, JSON.stringify(visit)).toBeLessThanOrEqual(1);

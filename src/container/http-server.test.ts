@@ -258,7 +258,7 @@ test("a body over the limit is 413, announced or not, and its connection is ende
 });
 
 test("an upload that never ends is ended by the server when its time is over, also on a route that is not there", async () => {
-  const { port } = await serving({ requestTimeoutMs: 700 });
+  const { port } = await serving({ requestTimeoutMs: 2_000 });
   const upload = (path: string) => {
     let timer: NodeJS.Timeout | undefined;
     return exchange(port, `POST ${path} HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n`, (socket) => {
@@ -561,9 +561,9 @@ test("connections that wait for nothing do not hold the drain: one never used, o
 });
 
 test("what is in flight past its time is cut off, and says so", async () => {
-  const { container, http, runtime, get, logs } = await serving();
+  const { container, runtime, get, logs } = await serving();
   const stuck = get("/stick", { headers: { "x-request-id": "stuck-1" } }).catch(() => "cut off");
-  await expect.poll(() => countConnections(http)).toBe(1);
+  await expect.poll(() => container.connections.underWay().count).toBe(1);
 
   expect(await ended(runtime, container, { lingerMs: 5, drainMs: 20, totalMs: 10_000 })).toBe(1);
   expect(await stuck).toBe("cut off");
@@ -830,7 +830,7 @@ test("connections beyond the limit are closed at once, and that is logged", asyn
 });
 
 test("who has sent nothing in time is let go without an answer and without a line", async () => {
-  const { port, logs } = await serving({ headersTimeoutMs: 100 });
+  const { port, logs } = await serving({ headersTimeoutMs: 1_000 });
 
   expect(await exchange(port, "")).toBe("");
   expect(await exchange(port, "GET /text")).toMatch(/^HTTP\/1\.1 408 /);

@@ -1,4 +1,5 @@
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { measureLoopDelay } from "./loop-delay.ts";
 import { openContainerMetrics } from "./metrics.ts";
@@ -16,7 +17,7 @@ test("without an SDK there is no meter, and nothing is measured", async () => {
 test("how late the event loop runs is taken again and again, until it is ended", async () => {
   const taken: Record<string, number> = {};
   const end = measureLoopDelay({ record: (name, value, ..._labels) => void Object.assign(taken, { [name]: value }) }, 1);
-  await vi.waitFor(() =>
+  await waitFor(() =>
     expect(taken).toEqual({
       "nodejs.eventloop.delay.p50": expect.any(Number),
       "nodejs.eventloop.delay.p99": expect.any(Number),

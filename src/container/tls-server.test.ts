@@ -334,7 +334,7 @@ test("headers far over the limit are reset, and the connection goes on", async (
 });
 
 test("a body that takes too long is 408", async () => {
-  const { client } = await serving({ requestTimeoutMs: 200 });
+  const { client } = await serving({ requestTimeoutMs: 1_000 });
   const { open } = await client();
   const stream = open({ ":method": "POST", ":path": "/size" });
   stream.write("abc");

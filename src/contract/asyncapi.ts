@@ -1,6 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { maxNameLength } from "../identity/claims.ts";
+import { idForm } from "../run/request-id.ts";
 import { type Components, createComponents } from "./components.ts";
 import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import type { JsonSchema } from "./schema.ts";
@@ -90,7 +91,7 @@ const owner = { $ref: "#/components/schemas/keelson.owner" };
 
 /** What every message has. */
 const commonSchemas: Readonly<Record<string, JsonSchema>> = {
-  "keelson.id": { type: "string", pattern: "^[A-Za-z0-9._:=+/@-]{1,128}$" },
+  "keelson.id": { type: "string", pattern: `^${idForm}$` },
   "keelson.owner": { type: "string", minLength: 1, maxLength: maxNameLength },
   "keelson.proof": {
     type: "object",

@@ -5,6 +5,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { attach } from "./attach.ts";
 import { acceptAttachments } from "./attachments.ts";
 import { writeHolder } from "./data-directory.ts";
@@ -41,7 +42,7 @@ test("a stack is idle once its last client has let go for long enough, and not b
   await first.detach();
   expect(onIdle).not.toHaveBeenCalled();
   await second.detach();
-  await vi.waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
+  await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
 test("a client that comes in time keeps it", async () => {
@@ -65,7 +66,7 @@ test("a client that comes in time keeps it", async () => {
 
 test("one that nobody ever attaches to is idle as well", async () => {
   const { onIdle } = accept(1);
-  await vi.waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
+  await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
 test("what the stack reports reaches its clients, and the end of the stack as well", async () => {
@@ -73,7 +74,7 @@ test("what the stack reports reaches its clients, and the end of the stack as we
   const write = vi.fn();
   const attachment = await attach(directory, region, write);
   tell("it broke\n");
-  await vi.waitFor(() => expect(String(write.mock.calls[0]?.[0])).toBe("it broke\n"));
+  await waitFor(() => expect(String(write.mock.calls[0]?.[0])).toBe("it broke\n"));
   close();
   await attachment?.ended;
   expect(onIdle).not.toHaveBeenCalled();
@@ -84,7 +85,7 @@ test("without a listener of its own a report goes to the standard error", async 
   const { tell, close } = accept(60_000);
   await attached();
   tell("it broke\n");
-  await vi.waitFor(() => expect(write).toHaveBeenCalledWith(Buffer.from("it broke\n")));
+  await waitFor(() => expect(write).toHaveBeenCalledWith(Buffer.from("it broke\n")));
   write.mockRestore();
   close();
 });
@@ -114,7 +115,7 @@ test("a connection that breaks is a client that has gone", async () => {
   );
   await once(socket, "data");
   socket.resetAndDestroy();
-  await vi.waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
+  await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
 test("a connection that breaks is for its client the end of the stack", async () => {

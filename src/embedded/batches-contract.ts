@@ -5,7 +5,8 @@ import {
   SendMessageBatchCommand,
   type SendMessageBatchRequestEntry,
 } from "@aws-sdk/client-sqs";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { bodies, type ContractQueues, fresh, refused, type SqsCapabilities } from "./queue-contract.ts";
 
 /** The part of the contract about batches of messages. */
@@ -22,7 +23,7 @@ export function describeBatches(queues: ContractQueues, capabilities: SqsCapabil
       const sent = await batch(QueueUrl, entries);
       expect(sent.Successful?.map(({ Id }) => Id)).toEqual(entries.map(({ Id }) => Id));
       const messages: Message[] = [];
-      await vi.waitFor(async () => {
+      await waitFor(async () => {
         messages.push(...(await receive(QueueUrl)));
         expect(bodies(messages).sort()).toEqual(entries.map(({ MessageBody }) => MessageBody));
       });

@@ -1,5 +1,6 @@
 import { ListDeadLetterSourceQueuesCommand, StartMessageMoveTaskCommand } from "@aws-sdk/client-sqs";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { type ContractQueues, refused, type SqsCapabilities } from "./queue-contract.ts";
 
 /** The part of the contract about dead-letter queues. */
@@ -26,7 +27,7 @@ export function describeDeadLetters(queues: ContractQueues, capabilities: SqsCap
       expect(sources.queueUrls).toEqual([url]);
 
       await pass(1_000);
-      await vi.waitFor(async () => expect(await attributesOf(dead)).toMatchObject({ ApproximateNumberOfMessages: "1" }), 10_000);
+      await waitFor(async () => expect(await attributesOf(dead)).toMatchObject({ ApproximateNumberOfMessages: "1" }));
       const SourceArn = await arnOf(dead);
       expect((await client().send(new StartMessageMoveTaskCommand({ SourceArn }))).TaskHandle).toBeTruthy();
       const back = await receiveOne(url);

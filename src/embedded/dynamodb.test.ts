@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { type DynamoDb, openDynamoDb } from "./dynamodb.ts";
 
 const startMs = Date.UTC(2026, 0, 1);
@@ -184,7 +185,7 @@ test("expired items go on the occasion of later writes, all others stay", async 
     await put("other");
     nowMs += 10_000;
   }
-  await vi.waitFor(async () => {
+  await waitFor(async () => {
     const { Count } = (await db.call("Scan", { TableName: "tab", Select: "COUNT" })) as { Count: number }; // what Scan answers
     expect(Count).toBe(4);
   });

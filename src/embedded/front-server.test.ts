@@ -3,7 +3,8 @@ import { request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { json, text } from "node:stream/consumers";
 import { crc32 } from "node:zlib";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { createFrontServer } from "./front-server.ts";
 import { type AwsJsonService, type CallContext, ServiceError } from "./service.ts";
 
@@ -164,9 +165,9 @@ test("a service learns that the client hung up while it waited", async () => {
   asking.on("error", () => {});
   asking.end("{}");
   context = undefined;
-  await vi.waitFor(() => expect(context).toBeDefined());
+  await waitFor(() => expect(context).toBeDefined());
   asking.destroy();
-  await vi.waitFor(() => expect(context?.signal.aborted).toBe(true));
+  await waitFor(() => expect(context?.signal.aborted).toBe(true));
   expect((await post("Echo_1.Say", "{}")).status).toBe(200);
   expect(faults).toEqual([]);
 });

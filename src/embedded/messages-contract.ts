@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { bodies, type ContractQueues, refused, type SqsCapabilities } from "./queue-contract.ts";
 
 /** The part of the contract about single messages. */
@@ -111,7 +112,7 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
       await send(url, "1");
       await send(url, "2");
       await receiveOne(url);
-      await vi.waitFor(async () =>
+      await waitFor(async () =>
         expect(await attributesOf(url)).toMatchObject({
           ApproximateNumberOfMessages: "1",
           ApproximateNumberOfMessagesNotVisible: "1",

@@ -1,7 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { isAlive } from "./data-directory.ts";
 import { startEmbeddedStack } from "./index.ts";
 
@@ -19,7 +20,7 @@ test("a stack that watched processes share ends 5 s after the last of them, and 
   const { pid } = holder();
   const beganMs = performance.now();
   await stack.close();
-  await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 20_000 });
+  await waitFor(() => expect(isAlive(pid)).toBe(false));
   expect(performance.now() - beganMs).toBeGreaterThan(4_900);
   expect(holder()).toMatchObject({ pid, isEnding: true });
 

@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { createFrontServer } from "./front-server.ts";
 import type { CallContext } from "./service.ts";
 import { openSqs, type Sqs } from "./sqs.ts";
@@ -325,7 +326,7 @@ test("over HTTP the caller's clock moves visibility and deduplication, and a cli
   polling.end(JSON.stringify({ QueueUrl: url, WaitTimeSeconds: 20 }));
   await once(server, "request");
   polling.destroy();
-  await vi.waitFor(() => expect(received).toHaveBeenCalled());
+  await waitFor(() => expect(received).toHaveBeenCalled());
   server.close();
   server.closeAllConnections();
 });

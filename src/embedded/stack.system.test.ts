@@ -12,6 +12,7 @@ import {
   TransactWriteItemsCommand,
 } from "@aws-sdk/client-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { isAlive } from "./data-directory.ts";
 import { type EmbeddedStack, type EmbeddedStackOptions, startEmbeddedStack } from "./index.ts";
 
@@ -188,7 +189,7 @@ test("one that is killed is told to the log, and its directory can be opened at 
   await createTable(clientOf(stack));
   await put(clientOf(stack), "a");
   process.kill(storePid(), "SIGKILL");
-  await vi.waitFor(() => expect(log.error).toHaveBeenCalled());
+  await waitFor(() => expect(log.error).toHaveBeenCalled());
   expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint, exitCode: null, signal: "SIGKILL" }]]);
   await stack.close();
   expect(await get(clientOf(await start({ directory, log })), "a")).toBeDefined();
@@ -274,7 +275,7 @@ test("a watched process whose stack is killed is told to the log, and its direct
   const log = logged();
   const stack = await start({ directory, env: watched, log });
   endShared();
-  await vi.waitFor(() => expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint }]]));
+  await waitFor(() => expect(log.error.mock.calls).toEqual([["embedded.stopped", { endpoint: stack.endpoint }]]));
   await start({ directory });
 });
 
@@ -337,5 +338,5 @@ test("a script that forgets to close it ends, and it with it", async () => {
   const parent = startParent("");
   const [[endpoint], [code]] = await Promise.all([once(parent.stdout, "data"), once(parent, "exit")]);
   expect(code).toBe(0);
-  await vi.waitFor(() => expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed"), { timeout: 5000 });
+  await waitFor(() => expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed"));
 });

@@ -95,10 +95,10 @@ test.each([
 });
 
 test("a header of 16 KB that begins quotes without end is judged at once", () => {
-  const begun = performance.now();
+  const begun = process.cpuUsage(); // and no clock, which also counts what other processes do
   for (const text of ['"\\', '"', "a=", "a, "]) refusalOfHeaders({ authorization: `Digest ${text.repeat(8_000)},` });
   for (const text of ["a.", "%4", "[:", "1:"]) refusalOfHeaders({ host: text.repeat(8_000) });
-  expect(performance.now() - begun).toBeLessThan(200);
+  expect(process.cpuUsage(begun).user).toBeLessThan(200_000);
 });
 
 test("a host is refused after one that was valid, and the valid one is taken again", () => {

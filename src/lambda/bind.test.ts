@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { prepareLambda } from "./bind.ts";
 import * as runtimeModule from "./lambda-runtime.ts";
@@ -40,7 +41,7 @@ test("a load that failed while the function started fails no one, and is tried a
   const load = vi.fn(async () => runtimeModule).mockRejectedValueOnce(new Error("not there"));
   const invoked = prepareLambda(buildServer({ features: [] }), load);
   for (const listener of process.listeners("SIGTERM")) if (!before.includes(listener)) process.off("SIGTERM", listener);
-  await vi.waitFor(() => expect(load).toHaveBeenCalled());
+  await waitFor(() => expect(load).toHaveBeenCalled());
   await new Promise((resolve) => setImmediate(resolve));
   expect((await invoked.open()).loaded).toBe(runtimeModule);
   expect(load).toHaveBeenCalledTimes(2);

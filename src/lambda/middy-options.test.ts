@@ -1,5 +1,6 @@
 import middy from "@middy/core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { buildServer } from "../server/server.ts";
 import { type AdoptedContext, requestScope } from "./middy.ts";
@@ -130,7 +131,7 @@ test("timeoutEarlyInMillis of 0 turns the early timeout off, and a claim's lease
     http,
     lasting(1),
   );
-  await vi.waitFor(() => expect(signals).toEqual([false, false]), 10_000);
+  await waitFor(() => expect(signals).toEqual([false, false]));
   await call(hangs, {}, http, lasting(60)); // longer than the other one had
   finish(undefined);
   expect(await running).toMatchObject({ statusCode: 200, body: "false" });

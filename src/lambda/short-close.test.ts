@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { buildServer } from "../server/server.ts";
 import { lambdaHttp } from "./http-handler.ts";
 import { lambdaQueue } from "./queue.ts";
@@ -46,7 +47,7 @@ describe("SIGTERM in Lambda", () => {
     lambdaHttp(server);
     terminate();
     terminate();
-    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
+    await waitFor(() => expect(exit).toHaveBeenCalledWith(0));
     expect(exit).toHaveBeenCalledTimes(1);
     expect(closed).toEqual(["last", "first"]);
     expect(lines).toMatchObject([
@@ -60,7 +61,7 @@ describe("SIGTERM in Lambda", () => {
     failing.onClose("failing", () => Promise.reject(new Error("it would not close")));
     for (const server of [clean, failing]) lambdaHttp(server);
     terminate();
-    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
+    await waitFor(() => expect(exit).toHaveBeenCalledWith(0));
     expect(lines.filter((line) => "keelson.drains" in line)).toMatchObject([
       { "keelson.drains": 1, "keelson.outcome": "clean", service: "keelson" },
       { "keelson.drains": 1, "keelson.outcome": "lossy", service: "keelson" },
@@ -71,7 +72,7 @@ describe("SIGTERM in Lambda", () => {
     vi.stubEnv("KEELSON_AUTH_SECRET", "too short");
     lambdaHttp(buildServer({ features: [] }));
     terminate();
-    await vi.waitFor(() => expect(exit).toHaveBeenCalledWith(0), 10_000);
+    await waitFor(() => expect(exit).toHaveBeenCalledWith(0));
     expect(lines).toEqual([]);
   });
 });

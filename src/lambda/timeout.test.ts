@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { currentContext } from "../context/ambient.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { access } from "../identity/access.ts";
@@ -72,7 +73,7 @@ test("an abandoned handler's database refuses, and its late result is dropped", 
   const before = lines.length;
   held.resolve(undefined);
 
-  await vi.waitFor(() => expect(seen.late).toBe(seen.signal?.reason), 10_000);
+  await waitFor(() => expect(seen.late).toBe(seen.signal?.reason));
   expect([statusCode, lines.length]).toEqual([504, before]);
 });
 
@@ -86,10 +87,7 @@ test.each([
   await http(event("/wait"), lasting(0));
   held.reject(new Error("too late"));
 
-  await vi.waitFor(
-    () => expect(logs().at(-1)).toMatchObject({ level: "debug", msg: "handler.failed_late", message: "too late" }),
-    10_000,
-  );
+  await waitFor(() => expect(logs().at(-1)).toMatchObject({ level: "debug", msg: "handler.failed_late", message: "too late" }));
   await new Promise((resolve) => setImmediate(resolve));
   process.off("unhandledRejection", unhandled);
   expect(unhandled).not.toHaveBeenCalled();
@@ -106,7 +104,7 @@ test("one timer serves all invocations", async () => {
   const timers = () => set.mock.results.map(({ value }) => value as NodeJS.Timeout);
   const http = lambdaHttp(build());
   const waiting = http(event("/wait"), lasting(60_000));
-  await vi.waitFor(() => expect(seen.signal).toBeDefined(), { timeout: 10_000, interval: 1 });
+  await waitFor(() => expect(seen.signal).toBeDefined());
   const before = timers().length;
   const answers = [await http(event("/now"), lasting(90_000)), await http(event("/nowhere"), lasting(90_000))];
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 404]);
@@ -134,7 +132,7 @@ test("a process in which nothing else happens lives until the time is over, and 
 test("an invocation that is due earlier is cut off in its time, and one that is due later goes on", async () => {
   const http = lambdaHttp(build());
   const later = http(event("/wait"), lasting(60_000));
-  await vi.waitFor(() => expect(seen.signal).toBeDefined(), 10_000);
+  await waitFor(() => expect(seen.signal).toBeDefined());
   const first = { held, signal: seen.signal };
   expect((await http(event("/wait"), lasting(150))).statusCode).toBe(504);
   expect(first.signal?.aborted).toBe(false);

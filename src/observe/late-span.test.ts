@@ -2,7 +2,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { ROOT_CONTEXT } from "@opentelemetry/api";
 import { TracerProvider } from "@opentelemetry/sdk-trace";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { LateSpan } from "./late-span.ts";
 
 setFlagsFromString("--expose-gc");
@@ -21,7 +22,7 @@ test("a context that outlives its run, such as that of an open connection, keeps
   const { span, run } = spanOfRun();
   const { spanId } = span.spanContext();
 
-  await vi.waitFor(() => {
+  await waitFor(() => {
     collect();
     expect(run.deref() === undefined).toBe(true); // the error of an `expect` of the run itself would hold it
   });

@@ -20,6 +20,8 @@ export function adoptRequestId(header: string | undefined, generate: RequestIds,
   return { requestId: generate(nowMs), rejectedLength: header.length };
 }
 
+/** The form of an ID, of requests and of what keelson names itself, as a part of regular expressions and of documents. */
+export const idForm = "[A-Za-z0-9._:=+/@-]{1,128}";
 const maxLength = 128;
 /** What is looked for is found in half the time that it takes to count what may be there. */
 const unaccepted = /[^A-Za-z0-9._:=+/@-]/;

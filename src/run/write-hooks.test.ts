@@ -1,6 +1,7 @@
 import { GetCommand, PutCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { waitFor } from "../../test/support/wait-for.ts";
 import type { CommitItem } from "../context/database.ts";
 import { defineFeature, type FeatureBuilder } from "../declare/feature.ts";
 import type { HookOptions } from "../declare/hooks.ts";
@@ -342,7 +343,7 @@ describe("after", () => {
     expect(await app.call("hooked.note.create", { text: "long" }, { as: ann })).toEqual({ text: "long", by: "commit" });
     expect(lineOf("hook.after_late")).toMatchObject({ level: "warn", hooks: ["first", "second"] });
     ending.resolve();
-    await vi.waitFor(() => expect(seen).toEqual([["handler", "long"], "two"]));
+    await waitFor(() => expect(seen).toEqual([["handler", "long"], "two"]));
   });
 
   test("does not run where the write could not be noted, since a repeat does it again", async () => {

@@ -1,5 +1,6 @@
 import { GetCommand, PutCommand, UpdateCommand } from "@aws-sdk/lib-dynamodb";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { defineFeature } from "../declare/feature.ts";
 import { ConflictError } from "../errors/errors.ts";
 import { access } from "../identity/access.ts";
@@ -67,7 +68,7 @@ test("a crash ends the process: what is under way fails, its late calls reach no
       app.fetch("/counters/slow", { body: {}, as: ann }),
       app.call("counters.counter.slow", {}, { as: ann }),
     ]);
-    await vi.waitFor(() => expect(started).toBe(2), 10_000);
+    await waitFor(() => expect(started).toBe(2));
     app.faults.before("TransactWriteItems", 1).crash();
     await expect(app.fetch("/counters", { body: {}, as: ann, headers })).rejects.toBeInstanceOf(CrashError);
     expect((await underWay).map((outcome) => outcome.status === "rejected" && outcome.reason)).toEqual([
@@ -76,7 +77,7 @@ test("a crash ends the process: what is under way fails, its late calls reach no
     ]);
     const { length } = app.logs;
     held.resolve();
-    await vi.waitFor(() => expect(answers.length).toBeGreaterThan(0), 10_000);
+    await waitFor(() => expect(answers.length).toBeGreaterThan(0));
     expect(answers[0]).toBeInstanceOf(CrashError);
     expect(app.logs).toHaveLength(length);
 

@@ -1,7 +1,8 @@
 import { GetCommand, PutCommand, paginateScan } from "@aws-sdk/lib-dynamodb";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { createSystemConfig, createTenantConfig, createUserConfig } from "../config/declare/declaration.ts";
 import { createConfigResolver } from "../config/read/resolver.ts";
 import { currentContext } from "../context/ambient.ts";
@@ -325,7 +326,7 @@ describe("faults", () => {
     expect(await ctx.config(notes.config.maxLength)).toBe(10);
     app.clock.advance(5_000);
 
-    await vi.waitFor(async () => expect(await ctx.config(notes.config.maxLength)).toBe(33));
+    await waitFor(async () => expect(await ctx.config(notes.config.maxLength)).toBe(33));
   });
 
   test("what cannot be armed is refused", () => {

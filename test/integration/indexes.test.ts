@@ -61,7 +61,6 @@ const notes = defineFeature("notes", (r) => {
   });
 });
 
-const patience = { timeout: 10_000 };
 const caller = (id: string) => ({ id, tenantId: "acme" });
 let app: TestApp;
 beforeAll(async () => {
@@ -78,8 +77,8 @@ test("handlers query the declared indexes of their tables, in the order of their
 
   // An index is eventually consistent everywhere.
   const mine = () => app.call("notes.note.mine", { after: "2026-01-01" }, { as: ann });
-  await expect.poll(mine, patience).toEqual([{ title: "third" }, { title: "second", body: "long" }]);
+  await expect.poll(mine).toEqual([{ title: "third" }, { title: "second", body: "long" }]);
   const open = () => app.call("notes.note.open", {}, { as: bob });
-  await expect.poll(open, patience).toEqual([["pk", "sk", "state", "title"]]);
+  await expect.poll(open).toEqual([["pk", "sk", "state", "title"]]);
   expect(await app.call("notes.note.mine", { after: "2026-01-01" }, { as: bob })).toHaveLength(1);
 });

@@ -63,7 +63,7 @@ test("a second terminal gets the tree of a request, which the tables confirm", a
       })
     ).stdout;
   // The answer waits for none of what follows.
-  await expect.poll(() => trace("traced-1"), { timeout: 20_000 }).toMatch(/\n\nNothing is stuck\.\n$/);
+  await expect.poll(() => trace("traced-1")).toMatch(/\n\nNothing is stuck\.\n$/);
   const [whole, last] = [
     await trace("traced-1"),
     JSON.parse(await trace("--json")) as { readonly id: string; readonly tables: boolean },
@@ -174,7 +174,7 @@ test("a second process on the same data is refused with a clear message", async 
 
 test("SIGTERM: readiness fails, what is in flight finishes, the process ends", async () => {
   started.child.kill("SIGTERM"); // npm itself: it has to hand it on
-  await expect.poll(async () => (await send("GET", "/health/ready", {})).status, { timeout: 10_000 }).toBe(503);
+  await expect.poll(async () => (await send("GET", "/health/ready", {})).status).toBe(503);
   expect((await send("GET", "/health/live", {})).status).toBe(200);
   expect((await send("GET", "/files", { as: "ann" })).status).toBe(200);
 

@@ -3,6 +3,7 @@ import { type HttpApiEvent, type HttpApiResult, lambdaHttp } from "keelson/lambd
 import { startTestApp, type TestApp } from "keelson/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { waitFor } from "../support/wait-for.ts";
 
 const count = z.object({ count: z.number() });
 const everyone = { access: access.everyone };
@@ -327,7 +328,7 @@ test("a stream is cancelled whose reader leaves, or whose response is refused; o
     cancelled = undefined;
     const left = await streaming.fetch("/held/none");
     await left.body?.cancel();
-    await vi.waitFor(() => expect(cancelled).toBeDefined());
+    await waitFor(() => expect(cancelled).toBeDefined());
     const broken = await streaming.fetch("/held/none");
     fail(new Error("later"));
     await expect(broken.text()).rejects.toThrow();

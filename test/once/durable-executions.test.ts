@@ -4,6 +4,7 @@ import type { BasePersistenceLayer } from "@aws-lambda-powertools/idempotency/pe
 import type { Context } from "aws-lambda";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { ClaimLayer } from "../../src/claim-layer/index.ts";
+import { waitFor } from "../support/wait-for.ts";
 import { type IdempotencyTable, keyOf, startIdempotencyTable } from "./idempotency-table.ts";
 
 /**
@@ -206,7 +207,7 @@ test("calls within one invocation are concurrent duplicates, whatever their exec
   const { call } = inProcess(
     async (event) => {
       const duplicates = Promise.all([charge({ ...event }), charge({ ...event })]);
-      await vi.waitFor(() => expect(charges).toBe(1));
+      await waitFor(() => expect(charges).toBe(1));
       gate.resolve("charged");
       return duplicates;
     },

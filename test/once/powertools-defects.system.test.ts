@@ -12,6 +12,7 @@ import { ClaimLayer } from "../../src/claim-layer/index.ts";
 import { access, buildServer, defineFeature, NotFoundError } from "../../src/index.ts";
 import { requestScope, writeOnce } from "../../src/lambda/middy.ts";
 import { startTestApp, type TestApp } from "../../src/testing/index.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 /**
  * What Powertools Idempotency gets wrong by itself. Each scenario runs on its own DynamoDB layer, where it fails, and on
@@ -101,7 +102,7 @@ test("W1: a run that fails after its lease does not take away the answer of the 
     async (kind) => {
       const { first, call, runs } = slowFirst(kind);
       const late = outcomeOf(call());
-      await vi.waitFor(() => expect(runs()).toBe(1));
+      await waitFor(() => expect(runs()).toBe(1));
       const takenOver = await afterTheLease(call);
       first.reject(named("Late"));
       return [await late, takenOver, await call(), runs()];
@@ -115,7 +116,7 @@ test("W2: a run that comes to its end after its lease does not replace the answe
     async (kind) => {
       const { first, call, runs } = slowFirst(kind);
       const late = outcomeOf(call());
-      await vi.waitFor(() => expect(runs()).toBe(1));
+      await waitFor(() => expect(runs()).toBe(1));
       const takenOver = await afterTheLease(call);
       first.resolve("first");
       return [await late, takenOver, await call()];
@@ -138,13 +139,13 @@ test("W3: under Middy a refused duplicate does not take away the claim of the ca
         });
       const call = () => outcomeOf(handler(event, lasting(60_000)) as Promise<unknown>);
       const first = call();
-      await vi.waitFor(() => expect(runs).toBe(1));
+      await waitFor(() => expect(runs).toBe(1));
       const refused = await call();
       let third: unknown = "runs";
       const last = call().then((outcome) => {
         third = outcome;
       });
-      await vi.waitFor(() => expect(runs === 2 || third !== "runs").toBe(true));
+      await waitFor(() => expect(runs === 2 || third !== "runs").toBe(true));
       const seen = [refused, third, runs];
       gate.resolve("done");
       await Promise.all([first, last]);
@@ -192,13 +193,13 @@ test("W5: a handler that its time is over for keeps its claim, while it goes on"
       runs += 1;
       return gate.promise;
     });
-    await outcomeOf(call(lasting(200)));
+    await outcomeOf(call(lasting(1_500))); // enough to claim and begin
     const again = outcomeOf(call(lasting(5_000)));
     let isOver = false;
     void again.then(() => {
       isOver = true;
     });
-    await vi.waitFor(() => expect(runs === 2 || isOver).toBe(true), 4_000);
+    await waitFor(() => expect(runs === 2 || isOver).toBe(true));
     gate.resolve("done");
     await again;
     return runs;
@@ -261,7 +262,7 @@ test("W7: a duplicate notices that the lease of the first call is over, and take
   const waiting: Kind = { name: "ClaimLayer", create: (awsSdkV3Client) => new ClaimLayer({ tableName, awsSdkV3Client }) };
   const { first, call, runs } = slowFirst(waiting);
   const dead = outcomeOf(call(1));
-  await vi.waitFor(() => expect(runs()).toBe(1));
+  await waitFor(() => expect(runs()).toBe(1));
   expect(await call(60_000)).toBe("second");
   first.reject(named("Late"));
   expect(await dead).toBe("Late");
@@ -275,7 +276,7 @@ test("W8: without a Lambda context, as in a container, a claim has a lease all t
       const run = makeIdempotent((_event: object) => gate.promise, { persistenceStore: kind.create(newClient()) });
       const running = run(newEvent());
       let held: Record<string, unknown>[] = [];
-      await vi.waitFor(async () => {
+      await waitFor(async () => {
         held = (await records()).filter(({ id }) => !before.some((other) => other["id"] === id));
         expect(held).toHaveLength(1);
       });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { idForm } from "../../run/request-id.ts";
 import { type TraceLine, traceLine } from "./line.ts";
 import { recordsOf } from "./log-records.ts";
 
@@ -162,8 +163,7 @@ function anyOf(texts: ReadonlySet<string>): (text: string) => boolean {
   };
 }
 
-/** As keelson makes IDs, and takes those of requests. */
-const anyId = /[A-Za-z0-9._:=+/@-]{1,128}/g;
+const anyId = new RegExp(idForm, "g");
 
 function idsOf(line: TraceLine): readonly (string | undefined)[] {
   return [line.trace_id, ...requestsOf(line), line.causedBy, ...messagesOf(line), ...(line.left ?? [])];
