@@ -29,7 +29,7 @@ beforeAll(() => {
   writeFileSync(join(directory, "large"), large);
   writeFileSync(join(directory, "cert"), cert);
 });
-afterAll(() => rmSync(directory, { recursive: true }));
+afterAll(() => rmSync(directory, { recursive: true, maxRetries: 20 }));
 
 const head = (path: string, more = `content-length: ${large.byteLength}`) =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: a/b\r\n${more}\r\n\r\n`;

@@ -11,7 +11,7 @@ let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "keelson-crash-"));
 });
-afterEach(() => rmSync(directory, { recursive: true }));
+afterEach(() => rmSync(directory, { recursive: true, maxRetries: 20 }));
 
 const transaction = {
   ClientRequestToken: "token",

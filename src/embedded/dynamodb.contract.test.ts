@@ -32,7 +32,7 @@ describeDynamoDbContract(
     return connectionTo(`http://127.0.0.1:${port}`, async () => {
       server.close();
       await db.close();
-      rmSync(directory, { recursive: true });
+      rmSync(directory, { recursive: true, maxRetries: 20 });
     });
   },
   capabilities,

@@ -35,7 +35,7 @@ describeEventBridgeContract(
       server.close();
       sqs.close();
       eventBridge.close();
-      rmSync(directory, { recursive: true });
+      rmSync(directory, { recursive: true, maxRetries: 20 });
     });
   },
   capabilities,

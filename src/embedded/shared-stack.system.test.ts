@@ -10,7 +10,7 @@ let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "keelson-shared-"));
 });
-afterEach(() => rmSync(directory, { recursive: true }));
+afterEach(() => rmSync(directory, { recursive: true, maxRetries: 20 }));
 
 const env = { NODE_ENV: "test", KEELSON_WATCH: "1" };
 const holder = () => JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));

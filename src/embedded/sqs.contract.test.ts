@@ -37,7 +37,7 @@ describeSqsContract(
     return connectionTo(`http://127.0.0.1:${port}`, async () => {
       server.close();
       sqs.close();
-      rmSync(directory, { recursive: true });
+      rmSync(directory, { recursive: true, maxRetries: 20 });
     });
   },
   capabilities,

@@ -29,7 +29,7 @@ describeSsmContract(
     const { port } = server.address() as AddressInfo; // it listens on TCP, so its address is one
     return connectionTo(`http://127.0.0.1:${port}`, async () => {
       server.close();
-      rmSync(directory, { recursive: true });
+      rmSync(directory, { recursive: true, maxRetries: 20 });
     });
   },
   capabilities,

@@ -23,7 +23,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const one of opened.splice(0).reverse()) await one.close();
-  rmSync(join(directory, ".."), { recursive: true });
+  rmSync(join(directory, ".."), { recursive: true, maxRetries: 20 });
 });
 
 const env = { NODE_ENV: "test" };

@@ -28,7 +28,7 @@ describe.each(keptVersions())("a data directory of %s:", (version) => {
     vi.restoreAllMocks();
     session.close();
     await stack.close();
-    rmSync(directory, { recursive: true });
+    rmSync(directory, { recursive: true, maxRetries: 20 });
   });
 
   test("its secret verifies the tokens that were signed with it", async () => {

@@ -95,7 +95,7 @@ async function recordDirectory(): Promise<KeptDirectory> {
   process.kill(pid, "SIGKILL");
   session.close();
   const files = readCut(directory);
-  rmSync(directory, { recursive: true });
+  rmSync(directory, { recursive: true, maxRetries: 20 });
   const { bin } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
     readonly bin: { readonly keelson: string };
   };

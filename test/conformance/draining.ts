@@ -37,6 +37,6 @@ async function notReadyOnceDraining(): Promise<void> {
   } finally {
     signalGroup(container, "SIGKILL");
     await container.exited;
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 }

@@ -137,7 +137,7 @@ async function stopOne(): Promise<Stopped> {
   } finally {
     signalGroup(one, "SIGKILL");
     await one.exited;
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 

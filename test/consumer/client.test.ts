@@ -37,7 +37,7 @@ afterAll(async () => {
     signalGroup(sample, "SIGKILL");
     await sample.exited;
   }
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
 test("the types that the guide and the type tests use are those that openapi-typescript makes", () => {

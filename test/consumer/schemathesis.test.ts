@@ -25,7 +25,7 @@ let server: StartedProcess | undefined;
 afterAll(async () => {
   if (server !== undefined) signalGroup(server, "SIGKILL");
   await server?.exited;
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
 const each = [

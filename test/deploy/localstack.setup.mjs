@@ -47,7 +47,7 @@ async function prepare(project) {
 
 export async function teardown() {
   await localStack?.stop();
-  if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+  if (directory !== undefined) rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 }
 
 function run(command, args) {

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await miniStack?.stop();
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
 test("docs/deploy.md takes a new project from nothing to an API that answers, in ten commands", async () => {

@@ -27,7 +27,7 @@ afterEach(async () => {
   if (started !== undefined) signalGroup(started, "SIGKILL");
   await started?.exited;
   written?.remove();
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   [started, written] = [undefined, undefined];
 });
 

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const { process, directory } of running.splice(0)) {
     signalGroup(process, "SIGKILL");
     await process.exited;
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 });
 
@@ -265,7 +265,7 @@ test("parameters that are not valid stop the start with exit code 1 and are name
     });
   } finally {
     for (const { process } of running) signalGroup(process, "SIGKILL");
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 });
 

@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => {
   signalGroup(started, "SIGKILL");
   await started.exited;
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
 test("the boot log says which adapters run", () => {

@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await stack.close();
-  rmSync(directory, { recursive: true, force: true });
+  rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
 });
 
 describe.each([

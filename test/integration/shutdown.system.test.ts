@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const { process, directory } of running.splice(0)) {
     signalGroup(process, "SIGKILL");
     await process.exited;
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 });
 
@@ -67,7 +67,7 @@ test.each([["KEELSON_WATCH"], ["WATCH_REPORT_DEPENDENCIES"]])(
     expect(said(two, "embedded.attached")).toHaveLength(1);
     const { pid } = JSON.parse(readFileSync(join(directory, "holder.json"), "utf8"));
     process.kill(pid, "SIGKILL");
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   },
 );
 
@@ -177,7 +177,7 @@ test("A process that is told to stop while it starts ends without serving", asyn
   } finally {
     child.kill("SIGKILL");
     silent.close();
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 });
 

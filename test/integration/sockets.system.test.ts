@@ -17,7 +17,7 @@ async function end(): Promise<void> {
   for (const { process, directory } of running.splice(0)) {
     signalGroup(process, "SIGKILL");
     await process.exited;
-    rmSync(directory, { recursive: true, force: true });
+    rmSync(directory, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await receiver.close();
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 20 });
 });
 
 /** Runs the command on what an app has logged. */
