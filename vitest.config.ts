@@ -72,7 +72,10 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "alone", include: alone, exclude: [...system, ...others], setupFiles: everywhere } },
-      { extends: true, test: { name: "system", include: system, exclude: others, setupFiles: everywhere } },
+      {
+        extends: true,
+        test: { name: "system", include: system, exclude: others, setupFiles: everywhere, testTimeout: 300_000 }, // crashes at each point
+      },
       {
         extends: true,
         test: { name: "types", include: [], typecheck: { enabled: true, only: true, include: ["test/types/**/*.test-d.ts"] } },
