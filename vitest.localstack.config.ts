@@ -23,8 +23,9 @@ export default defineConfig({
       "src/aws/{claim-store,step-store,tenant-rows}.test.ts",
     ],
     env: { KEELSON_TEST_ENDPOINT: endpoint },
-    testTimeout: 120_000, // the first call of a service takes seconds
+    testTimeout: 300_000, // the first call of a service takes seconds
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     pool: "forks",
   },
 });

@@ -11,6 +11,7 @@ export default defineConfig({
     fileParallelism: false, // each packages into the same folders
     testTimeout: 180_000,
     hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     pool: "forks",
   },
 });
