@@ -14,7 +14,7 @@ export default defineConfig({
       "test/once/{isolation.system,powertools-defects.system,processes.system,steps,steps-ledger.system,writes}.test.ts",
       "test/integration/{chain,crash-hooks.system,crash-sample.system,indexes}.test.ts",
       "test/integration/{sample-billing,schedule-processes.system,schedules.system}.test.ts",
-      "test/integration/{spans,spans.system,traces}.test.ts",
+      "test/integration/{spans,spans.system,trace-command,traces}.test.ts",
       "test/events/{later.system,processes.system}.test.ts",
       "src/lambda/{queue,stream.system}.test.ts",
       "src/container/workers.system.test.ts",
