@@ -167,6 +167,22 @@ describe("attempts", () => {
     });
   });
 
+  test("of a consumer begin with its first, so that consumers stand in the order of time, and before what they enqueue", () => {
+    const again = { ...consumed, replayed: true, attempt: 2, time: at(5_000) };
+    const other = { ...consumed, handler: "shop.order.audit", time: at(45) };
+    const beside = { ...other, handler: "shop.order.archive" };
+    const long = { ...consumed, handler: "shop.order.long", durationMs: 30, time: at(50) };
+    const [, event] = build([...chain, other, beside, long, again]).roots[0]?.children ?? [];
+
+    expect(event?.children.map(({ name, at: began, sinceMs }) => [name, began, sinceMs])).toEqual([
+      ["shop.order.long", at(20), 20],
+      ["shop.order.bill", at(35), 35],
+      ["shop.order.archive", at(40), 40],
+      ["shop.order.audit", at(40), 40],
+    ]);
+    expect(event?.children[1]?.children[0]).toMatchObject({ name: "shop.order.charge", sinceMs: 38 });
+  });
+
   test("without a line at their end, as with `log.requests: false`, are those that failed", () => {
     const lines = [
       failed[0],

@@ -150,7 +150,7 @@ class Building {
     const lines = runs.get(handler) ?? [];
     const summary = summarize(lines);
     const standing = runState(subject, summary, this.#parts.facts.claims.get(runKey(id, handler)), this.#parts);
-    const startMs = summary.last?.startMs ?? summary.startMs;
+    const { startMs } = summary;
     const below = this.#below(runPlace(id, handler), depth + 1);
     return {
       ...{ kind: "consumer", name: handler, id, ...standing },
