@@ -32,7 +32,7 @@ export interface MetricsAccessor {
    * metrics go; where nobody listens it does nothing. Never throws: what cannot be taken is logged once as `metrics.ignored`.
    *
    * @param name - the full name: `<feature>.<entity>.<name>`.
-   * @param value - a number from 0.
+   * @param value - a number from 0 to 2^360.
    * @param labels - a value that was not declared becomes `other`, a label that was not is left out.
    */
   readonly add: (name: string, value: number, labels?: Readonly<Record<string, string | undefined>>) => void;

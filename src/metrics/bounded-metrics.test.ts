@@ -91,11 +91,20 @@ test("what cannot be taken says why, once for each metric", () => {
   expect(metrics.add("shop.order.unknown", 1)).toBeUndefined();
   expect(metrics.add("http.server.request.duration", 1)).toMatch(/no feature/);
   expect(metrics.add("order.placed", 1)).toBe("its whole name is shop.order.placed");
-  for (const value of [Number.NaN, -1, Number.POSITIVE_INFINITY, "1" as unknown as number]) {
+  for (const value of [Number.NaN, -1, Number.POSITIVE_INFINITY, Number.MAX_VALUE, "1" as unknown as number]) {
     const again = metrics.add(own.name, value);
-    expect([undefined, "its value is not a number from 0"]).toContain(again);
+    expect([undefined, "its value is not a number from 0 to 2^360"]).toContain(again);
   }
   expect(taken).toEqual([]);
+  metrics.add(own.name, 2 ** 360); // as much as CloudWatch takes
+  expect(taken).toHaveLength(1);
+});
+
+test("what is no name is told of once for each type", () => {
+  const { metrics } = measuring();
+  const told = [{}, {}, [], null, Symbol("a"), Symbol("b"), undefined].map((name) => metrics.add(name as string, 1));
+
+  expect(told.map((reason) => reason !== undefined)).toEqual([true, false, false, false, true, false, true]);
 });
 
 test("names that nobody declares do not fill the memory, and are told of no more at some point", () => {

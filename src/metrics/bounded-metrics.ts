@@ -23,6 +23,9 @@ export interface BoundedMetricsOptions {
 /** How many series a metric may have; more are one, whose labels are all `other`. */
 export const maxSeries = 2_000;
 
+/** The largest value that CloudWatch takes. Sums of such values stay finite, which a counter never recovers from otherwise. */
+const maxValue = 2 ** 360;
+
 /** Of how many metrics it is told that they were not taken. */
 const maxTold = 100;
 
@@ -46,11 +49,12 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
     }
     return failure;
   };
-  const told = new Set<unknown>();
+  const told = new Set<string>();
   /** The reason, where it is the first of this metric. */
   const refused = (name: string, reason: string): string | undefined => {
-    if (told.has(name) || told.size >= maxTold) return undefined;
-    told.add(name);
+    const key = typeof name === "string" ? `=${name}` : typeof name; // plain JavaScript gives anything
+    if (told.has(key) || told.size >= maxTold) return undefined;
+    told.add(key);
     return reason;
   };
   return {
@@ -62,8 +66,8 @@ export function createMetrics({ own, declared, sinks }: BoundedMetricsOptions): 
     add: (name, value, labels = {}) => {
       const series = theirs.get(name);
       if (series === undefined) return refused(name, undeclared(theirs.keys(), name));
-      if (typeof value !== "number" || !Number.isFinite(value) || value < 0)
-        return refused(name, "its value is not a number from 0");
+      if (typeof value !== "number" || !(value >= 0 && value <= maxValue))
+        return refused(name, "its value is not a number from 0 to 2^360");
       let found: SeriesLabels;
       try {
         found = series.of(labels);

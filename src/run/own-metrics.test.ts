@@ -15,5 +15,5 @@ test("whatever plain JavaScript adds to, it is told and goes on", () => {
   };
   for (const name of ["a.b", "x".repeat(1_000), textless, Symbol("s"), null, undefined, "__proto__"]) add(name as string, 1);
 
-  expect(warned).toEqual(["a.b", "x".repeat(200), "a object", "a symbol", "a object", "a undefined", "__proto__"]);
+  expect(warned).toEqual(["a.b", "x".repeat(200), "(object)", "(symbol)", "(undefined)", "__proto__"]);
 });

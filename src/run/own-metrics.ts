@@ -11,7 +11,7 @@ export function ownMetrics(metrics: Metrics | undefined, log: Logger): MetricsAc
     add: (name, value, labels) => {
       const problem = metrics.add(name, value, labels);
       if (problem === undefined) return;
-      const metric = typeof name === "string" ? name.slice(0, 200) : `a ${typeof name}`; // plain JavaScript gives anything
+      const metric = typeof name === "string" ? name.slice(0, 200) : `(${typeof name})`; // plain JavaScript gives anything
       log.warn("metrics.ignored", { metric, reason: problem });
     },
   };
