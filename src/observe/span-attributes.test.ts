@@ -25,6 +25,15 @@ test.each([
   expect(requestAttributes(scope)["http.request.method"]).toBe(known);
 });
 
+test.each([
+  ["::ffff:192.0.2.1", "192.0.2.1"],
+  ["192.0.2.1", "192.0.2.1"],
+  ["2001:db8::ffff:1", "2001:db8::ffff:1"],
+  [undefined, undefined],
+])("a client at %s has the address %s", (ip, address) => {
+  expect(requestAttributes(scopeOf({ asked: { method: "GET", path: "/", ip } }))["client.address"]).toBe(address);
+});
+
 test("texts of callers are bounded, and the query is left out", () => {
   const asked = { method: "M".repeat(100), path: `/${"p".repeat(5_000)}`, ip: "10.0.0.1" };
   const attributes = requestAttributes(scopeOf({ asked, headers: { "user-agent": "u".repeat(5_000) } }));

@@ -37,11 +37,14 @@ export function requestAttributes(scope: TracedRun): Attributes {
     "url.path": asked?.path?.slice(0, longest.path),
     "url.scheme": scheme,
     ...serverAttributes(headers["host"], scheme),
-    "client.address": asked?.ip,
+    "client.address": asked?.ip?.replace(mappedAddress, ""),
     "user_agent.original": headers["user-agent"]?.slice(0, longest.agent),
     ...triggerAttributes(scope, "http"),
   };
 }
+
+/** What comes before an address of IPv4 on a socket that listens to both. */
+const mappedAddress = /^::ffff:(?=\d+\.)/i;
 
 /** The host that was asked, as far as it is one. */
 function serverAttributes(host: string | undefined, scheme: "http" | "https"): Attributes {
