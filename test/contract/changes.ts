@@ -274,6 +274,19 @@ export const changeCases: readonly ChangeCase[] = [
     expected: ["client POST /items body.pay.note input-property-removed"],
   },
   {
+    name: "a result has another status",
+    oasdiff: "response-success-status-removed",
+    before: show(name),
+    after: show(name, { status: 202 }),
+    expected: ["client GET /items/:id status-removed", "- GET /items/:id status-added"],
+  },
+  {
+    name: "there may be no answer where there always was one",
+    before: show(name),
+    after: show(name.optional()),
+    expected: ["client GET /items/:id output-became-optional"],
+  },
+  {
     name: "an item deep inside changes",
     before: post(z.object({ rows: z.array(z.object({ n: z.int() })) })),
     after: post(z.object({ rows: z.array(z.object({ n: z.int().max(9) })) })),
