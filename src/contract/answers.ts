@@ -1,6 +1,6 @@
 import { onceOf } from "../declare/expected-code.ts";
 import type { ServerOptions } from "../declare/options.ts";
-import type { DeclaredOperation } from "./declared-operation.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
 
 /** The headers of answers, as components of the document. */
@@ -68,13 +68,24 @@ function contentOf(output: JsonSchema | undefined): JsonSchema | undefined {
   return output["type"] === "string" ? { "*/*": { schema: output } } : json(output);
 }
 
-function isNothing({ not }: JsonSchema): boolean {
+/** Whether a schema says that there is no answer. */
+export function isNothing({ not }: JsonSchema): boolean {
   return typeof not === "object" && not !== null && Object.keys(not).length === 0;
 }
 
 /** Content as JSON. */
 export function json(schema: JsonSchema): JsonSchema {
   return { "application/json": { schema } };
+}
+
+/** Whether a handler may answer with nothing. A schema that asks elsewhere, or fails, says nothing of that. */
+export async function takesNothing({ output }: Pick<DeclaredHandler, "output">): Promise<boolean> {
+  if (output === undefined) return true;
+  try {
+    return (await output["~standard"].validate(undefined)).issues === undefined;
+  } catch {
+    return false;
+  }
 }
 
 const descriptions: Readonly<Record<number, string>> = {

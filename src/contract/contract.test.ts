@@ -48,6 +48,18 @@ test("events say for how long they are kept", async () => {
   ]);
 });
 
+test("a route whose output may be nothing says both of its statuses", async () => {
+  const server = internalsOf((r) => {
+    const declared = { access: access.tenant, handler };
+    r.query("mug.a", { route: "GET /a", ...declared, output: z.object({}).optional() });
+    r.query("mug.b", { route: "GET /b", ...declared, output: z.object({}) });
+    r.query("mug.c", { route: "GET /c", ...declared, output: z.undefined() });
+    r.query("mug.d", { route: "GET /d", ...declared, output: z.object({}).optional(), status: 201 });
+  });
+  const { contract } = await contractOf(server, import.meta.dirname);
+  expect(contract.routes.map(({ statuses }) => statuses)).toEqual([[200, 204], undefined, undefined, [201]]);
+});
+
 test("a route says its statuses and the errors of its own", async () => {
   const server = internalsOf((r) =>
     r.query("mug.a", { route: "GET /a", access: access.tenant, status: [304, 200], errors: { sold: 410 }, handler }),

@@ -4,6 +4,7 @@ import type { HandlerDeclaration } from "../declare/handler.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
 import type { BodyKind } from "../http/message.ts";
 import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
+import { isNothing, takesNothing } from "./answers.ts";
 import { createSchemaReader, type JsonSchema, type SchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
 
@@ -36,6 +37,7 @@ export interface LockedRoute {
   readonly keptSeconds?: number;
   readonly input?: JsonSchema;
   readonly output?: JsonSchema;
+  /** Declared, or those of an `output` that may be nothing. */
   readonly statuses?: readonly number[];
   /** The status of each error of its own. */
   readonly errors?: Readonly<Record<string, number>>;
@@ -161,14 +163,16 @@ async function lockedRoute(
   const { input, output, access, kind, body, name, errors = {}, status } = target;
   const place = { method: route.method, path: `${basePath}${route.pattern}` };
   const where = routeText(place);
+  const said = output === undefined ? undefined : await reader.read(output, "output", `${where} output`);
+  const statuses = status ?? (said !== undefined && !isNothing(said) && (await takesNothing(target)) ? [200, 204] : undefined);
   return {
     ...place,
     handler: name,
     access: lockedAccess(access as NonNullable<typeof access>), // safe: a route without a rule is not built
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
     ...(input === undefined ? {} : { input: await reader.read(input, "input", `${where} input`) }),
-    ...(output === undefined ? {} : { output: await reader.read(output, "output", `${where} output`) }),
-    ...(status === undefined ? {} : { statuses: [...status].sort((one, other) => one - other) }),
+    ...(said === undefined ? {} : { output: said }),
+    ...(statuses === undefined ? {} : { statuses: [...statuses].sort((one, other) => one - other) }),
     ...(Object.keys(errors).length === 0 ? {} : { errors }),
   };
 }

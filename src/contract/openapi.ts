@@ -1,6 +1,6 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
 import { parseRoute } from "../http/route.ts";
-import { answerHeaders } from "./answers.ts";
+import { answerHeaders, takesNothing } from "./answers.ts";
 import { createComponents } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import { type ErrorAnswers, errorSchemas } from "./error-answers.ts";
@@ -94,14 +94,4 @@ function tagsOf(paths: Readonly<Record<string, Readonly<Record<string, JsonSchem
 function reachedOf(kind: string, all: Readonly<Record<string, JsonSchema>>, used: unknown): JsonSchema {
   const text = JSON.stringify(used);
   return Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)));
-}
-
-/** Whether a handler may answer with nothing. A schema that asks elsewhere, or fails, says nothing of that. */
-async function takesNothing({ output }: DeclaredHandler): Promise<boolean> {
-  if (output === undefined) return true;
-  try {
-    return (await output["~standard"].validate(undefined)).issues === undefined;
-  } catch {
-    return false;
-  }
 }

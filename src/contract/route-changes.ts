@@ -1,4 +1,5 @@
 import { isStricter } from "./access-strictness.ts";
+import { isNothing } from "./answers.ts";
 import { canonical } from "./canonical.ts";
 import { type LockedKeyHeader, type LockedRoute, routeText } from "./contract.ts";
 import { type Change, schemaChanges } from "./schema-changes.ts";
@@ -98,21 +99,40 @@ function outputChanges(before: LockedRoute, after: LockedRoute, client: Say, lis
   );
 }
 
-/** Of a handler that says nothing of it: a result, or none. */
-const usual: readonly number[] = [200, 204];
-
-function statusChanges(
-  { statuses: was = [] }: LockedRoute,
-  { statuses: is }: LockedRoute,
-  client: Say,
-  listed: Say,
-): readonly Change[] {
-  const gone = was.filter((status) => !(is ?? usual).includes(status));
-  const added = (is ?? []).filter((status) => !was.includes(status));
+function statusChanges(before: LockedRoute, after: LockedRoute, client: Say, listed: Say): readonly Change[] {
+  const [was, is] = [statusesOf(before), statusesOf(after)];
+  const left = was.filter((status) => is.includes(status));
+  // Nobody knew which of the two it was.
+  const gone = isUnsaid(before) && left.length > 0 ? [] : was.filter((status) => !left.includes(status));
+  const added = isUnsaid(after) ? [] : is.filter((status) => !was.includes(status));
+  const isOptional = gone.length === 0 && hasBody(before, was);
   return [
     ...gone.map((status) => client("status-removed", String(status))),
-    ...added.map((status) => listed("status-added", String(status))),
+    ...added.map((status) =>
+      isOptional && isEmpty(status) ? client("output-became-optional", String(status)) : listed("status-added", String(status)),
+    ),
   ];
+}
+
+/** Whether neither statuses nor output is declared. */
+function isUnsaid({ output, statuses }: LockedRoute): boolean {
+  return output === undefined && statuses === undefined;
+}
+
+/** Those that the OpenAPI document has. */
+function statusesOf({ output, statuses }: LockedRoute): readonly number[] {
+  if (statuses !== undefined) return statuses;
+  if (output === undefined) return [200, 204];
+  return isNothing(output) ? [204] : [200];
+}
+
+/** Whether each success has a body of which a schema says something. */
+function hasBody({ output }: LockedRoute, statuses: readonly number[]): boolean {
+  return output !== undefined && !isNothing(output) && !statuses.some(isEmpty);
+}
+
+function isEmpty(status: number): boolean {
+  return status === 204 || status === 205;
 }
 
 function errorChanges(

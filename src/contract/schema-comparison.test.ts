@@ -540,3 +540,23 @@ test("a property that one side alone names refuses nothing", () => {
   ]);
   expect(kinds(text, number)).toEqual([["changed-type", true]]);
 });
+
+describe("another branch of a union", () => {
+  const kinds = (from: SchemaNode, to: SchemaNode) => differences(from, to).map(({ path, kind }) => `${path}|${kind}`);
+  const [card, bill, cash] = [branch("card", { number: text }), branch("bill", { to: text }), branch("cash", { at: text })];
+
+  test("is known by its discriminator alone, whatever else it has", () => {
+    expect(kinds({ anyOf: [card, bill, cash] }, { anyOf: [card, bill] })).toEqual(["by|value"]);
+    expect(kinds({ anyOf: [card, cash] }, card)).toEqual(["by|value"]);
+    expect(kinds(cash, { anyOf: [card, bill] })).toEqual(["by|value"]);
+  });
+
+  test("is none that has a value more in a property which tells no branches apart", () => {
+    const first = only({ by: { enum: ["card", "cash"] }, note: text }, { required: ["by"] });
+    expect(kinds({ anyOf: [first, bill] }, { anyOf: [card, bill] })).toEqual(["by|value", "note|only-from", "number|only-to"]);
+  });
+
+  test("is none where there is one on each side", () => {
+    expect(kinds(card, bill)).toEqual(["by|value", "number|only-from", "to|only-to"]);
+  });
+});

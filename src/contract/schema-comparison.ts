@@ -1,5 +1,5 @@
 import { canonical } from "./canonical.ts";
-import { accepts, shapesOf, TooComplexError } from "./schema-shapes.ts";
+import { accepts, isApart, shapesOf, TooComplexError } from "./schema-shapes.ts";
 import {
   type ArrayShape,
   isHigher,
@@ -111,17 +111,27 @@ class Walk {
       const [all, wanted] = [from, to].map((shapes) => [...new Set(shapes.map(typeOf))].join(" or ")) as [string, string]; // safe: of two
       if (!types.has(type)) return [difference(path, hasCommon ? "type" : "changed-type", type, all, wanted)];
       const same = to.filter((other) => typeOf(other) === type);
-      return shape.kind === "value" ? valueDifferences(shape, same, path) : this.#nearest(shape, same, path);
+      if (shape.kind === "value") return valueDifferences(shape, same, path);
+      const isOneOfMany = same.length > 1 || from.filter((other) => typeOf(other) === type).length > 1;
+      return this.#nearest(shape, same, path, isOneOfMany);
     });
   }
 
   /** Against each alternative; what is different from the one that it is most like. */
-  #nearest(shape: Exclude<Shape, ValueShape>, alternatives: readonly Shape[], path: string): readonly Difference[] {
+  #nearest(
+    shape: Exclude<Shape, ValueShape>,
+    alternatives: readonly Shape[],
+    path: string,
+    isOneOfMany: boolean,
+  ): readonly Difference[] {
     const type = shape.kind;
     let nearest: readonly Difference[] | undefined;
     for (const other of alternatives) {
       if (other.kind === "value") continue;
-      const found = this.#shape(shape, other, path);
+      const all = this.#shape(shape, other, path);
+      const apart = isOneOfMany ? all.filter(({ kind }) => kind in apartWeights) : [];
+      // Another alternative is meant: it has lost no property that this one has not.
+      const found = apart.length > 0 && isApart(shape, other) ? apart : all;
       if (nearest === undefined || weightOf(found) < weightOf(nearest)) nearest = found;
     }
     return nearest ?? [difference(path, "values", type, `any ${type}`, alternatives.map(shown).join(", "))];
@@ -263,9 +273,10 @@ function isImplied({ keyword, value }: Tag, from: Exclude<Shape, ValueShape>): b
 
 /** What refuses nothing weighs least. A value that does not fit says that another alternative is meant, another type that it may be. */
 function weightOf(found: readonly Difference[]): number {
-  const weights = { value: 1e9, "changed-type": 1e6 } as Readonly<Record<string, number>>; // safe: any name may be looked up
-  return found.reduce((sum, one) => sum + (isRefusing(one) ? (weights[one.kind] ?? 1e3) : 1), 0);
+  return found.reduce((sum, one) => sum + (isRefusing(one) ? (apartWeights[one.kind] ?? 1e3) : 1), 0);
 }
+
+const apartWeights: Readonly<Record<string, number>> = { value: 1e9, "changed-type": 1e6 };
 
 function difference(path: string, kind: DifferenceKind, type: string, from: string, to: string): Difference {
   return { path, kind, type, from, to };

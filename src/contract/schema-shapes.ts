@@ -110,8 +110,8 @@ function areApart(branches: readonly (readonly Shape[])[], level: number): boole
   );
 }
 
-/** Objects by a property that both have to have: the one that says which branch it is. */
-function isApart(one: Shape, other: Shape, level: number, depth = 0): boolean {
+/** Whether no value is of both. Objects by a property that both have to have: the one that says which branch it is. */
+export function isApart(one: Shape, other: Shape, level = 0, depth = 0): boolean {
   if (typeOf(one) !== typeOf(other)) return true;
   if (one.kind === "value") return matchesAt(other, one.value, level) === false;
   if (other.kind === "value") return matchesAt(one, other.value, level) === false;

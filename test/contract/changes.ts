@@ -38,6 +38,10 @@ const key = (declaration: ReturnType<typeof createTenantConfig>, name = "limit")
 const none = shop(() => {});
 
 const name = z.object({ name: z.string() });
+const pay = z.discriminatedUnion("by", [
+  z.object({ by: z.literal("card"), number: z.string(), note: z.string().optional() }),
+  z.object({ by: z.literal("bill"), to: z.string() }),
+]);
 const sized = (size: z.ZodType) => z.object({ size });
 
 /** Twenty of oasdiff's public rules, and as many of what no API description has: messages, access rules, keys. */
@@ -246,7 +250,41 @@ export const changeCases: readonly ChangeCase[] = [
         ]),
       }),
     ),
-    expected: ["- POST /items body.pay.by input-value-added", "- POST /items body.pay.to input-property-added"],
+    expected: ["- POST /items body.pay.by input-value-added"],
+  },
+  {
+    name: "another branch of a union has less than the others",
+    before: post(z.object({ pay })),
+    after: post(z.object({ pay: z.discriminatedUnion("by", [...pay.options, z.object({ by: z.literal("cash") })]) })),
+    expected: ["- POST /items body.pay.by input-value-added"],
+  },
+  {
+    name: "a branch of a union is answered no more",
+    oasdiff: "response-property-one-of-removed",
+    before: show(
+      z.object({ pay: z.discriminatedUnion("by", [...pay.options, z.object({ by: z.literal("cash"), at: z.string() })]) }),
+    ),
+    after: show(z.object({ pay })),
+    expected: ["- GET /items/:id output.pay.by output-value-removed"],
+  },
+  {
+    name: "a branch of a union has a property less",
+    before: post(z.object({ pay })),
+    after: post(z.object({ pay: z.discriminatedUnion("by", [pay.options[0].omit({ note: true }), pay.options[1]]) })),
+    expected: ["client POST /items body.pay.note input-property-removed"],
+  },
+  {
+    name: "a result has another status",
+    oasdiff: "response-success-status-removed",
+    before: show(name),
+    after: show(name, { status: 202 }),
+    expected: ["client GET /items/:id status-removed", "- GET /items/:id status-added"],
+  },
+  {
+    name: "there may be no answer where there always was one",
+    before: show(name),
+    after: show(name.optional()),
+    expected: ["client GET /items/:id output-became-optional"],
   },
   {
     name: "an item deep inside changes",
