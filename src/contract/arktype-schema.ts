@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { portablePattern } from "./portable-pattern.ts";
 import { dateTime, type JsonSchema, mapParts, noDateArrives, type ReadOptions, unsaid } from "./schema.ts";
 
 /** A type of ArkType, as far as it is looked at. */
@@ -36,11 +37,14 @@ export function arktypeSchema(schema: ArkType, { side }: ReadOptions): JsonSchem
     return type.toJsonSchema({ target: "draft-2020-12", dialect: null, fallback });
   };
   const kept = ({ base }: Said) => base;
-  const flagged = schema.select("pattern").filter(({ inner }) => /[ims]/.test(inner.flags ?? ""));
-  const patterns = new Set(flagged.map(({ inner }) => inner.rule));
-  if (side === "input") return withoutPatterns(said(schema.in, kept), patterns);
+  const all = schema.select("pattern");
+  const flagged = all.filter(({ inner }) => /[imsv]/.test(inner.flags ?? "")).map(({ inner }) => inner.rule);
+  const patterns = new Map(
+    all.map(({ inner: { rule } }) => [rule, flagged.includes(rule) ? undefined : portablePattern(rule)] as const),
+  );
+  if (side === "input") return withPatterns(said(schema.in, kept), patterns);
   const converted = said(schema, () => ({ [mark]: true }));
-  return withoutPatterns(named(said(schema.out, kept), converted), patterns);
+  return withPatterns(named(said(schema.out, kept), converted), patterns);
 }
 
 const mark = "x-keelson-converted";
@@ -58,8 +62,9 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /** A pattern has no flags in a JSON Schema: without them it would forbid what the type takes. */
-function withoutPatterns(schema: JsonSchema, patterns: ReadonlySet<unknown>): JsonSchema {
+function withPatterns(schema: JsonSchema, patterns: ReadonlyMap<unknown, string | undefined>): JsonSchema {
   if (patterns.size === 0) return schema;
-  const { pattern, ...rest } = schema;
-  return mapParts(pattern === undefined || patterns.has(pattern) ? rest : schema, (part) => withoutPatterns(part, patterns));
+  const { pattern, ...rest } = mapParts(schema, (part) => withPatterns(part, patterns));
+  const said = patterns.has(pattern) ? patterns.get(pattern) : pattern;
+  return said === undefined ? rest : { ...rest, pattern: said };
 }

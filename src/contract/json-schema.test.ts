@@ -153,6 +153,41 @@ describe("a schema never forbids what its library takes", () => {
     });
   });
 
+  test("an IPv6 address may end as one of IPv4", async () => {
+    expect((await read(z.ipv6())).said).toEqual({ ...text, format: "ipv6" });
+    expect((await read(z.string().check(z.ipv6()))).said).toEqual({ ...text, format: "ipv6" });
+    expect((await read(z.cidrv6())).said).toEqual({ ...text, format: "cidrv6" });
+    expect((await read(z.cidrv6().regex(/^a/))).said).toEqual({ ...text, allOf: [{ pattern: "^a" }] });
+  });
+
+  test("what flags leave nothing of is no empty list", async () => {
+    expect((await read(z.string().regex(/^a/i).regex(/b/i))).said).toEqual(text);
+  });
+
+  test("a pattern of sets is left out: it means something else without its flag", async () => {
+    expect((await read(z.string().regex(/^[\w&&\d]$/v))).said).toEqual(text);
+    expect((await read(type(/^[\w&&\d]$/v))).said).toEqual(text);
+  });
+
+  test.each([
+    ["an escape that none needs", String.raw`^\d+\-\d+\@$`, "", String.raw`^\d+-\d+@$`],
+    ["an escape in a set", String.raw`^[\_\-\]"]\[\-$`, "", String.raw`^[_\-\]"]\[-$`],
+    ["a dash behind a class", String.raw`^[\w-.][\da-z-]\d-$`, "", String.raw`^[\w\-.][\da-z-]\d-$`],
+    ["one that is of Unicode mode", String.raw`^[\d-]\p{L}$`, "u", String.raw`^[\d-]\p{L}$`],
+    ["one that cannot be said", String.raw`^a{1\,2}\-$`, "", undefined],
+  ])("a pattern is of Unicode mode, which validators compile it in: %s", async (_, source, flags, said) => {
+    const pattern = new RegExp(source, flags);
+    const expected = said === undefined ? text : { ...text, pattern: said };
+    expect((await read(z.string().regex(pattern))).said).toEqual(expected);
+    expect((await read(z.string().regex(pattern).max(9).regex(/b/))).said).toEqual(
+      said === undefined
+        ? { ...text, maxLength: 9, allOf: [{ pattern: "b" }] }
+        : { ...text, maxLength: 9, allOf: [{ pattern: said }, { pattern: "b" }] },
+    );
+    if (flags === "") expect((await read(v.pipe(v.string(), v.regex(pattern)))).said).toEqual(expected);
+    expect((await read(type(pattern))).said).toEqual(expected);
+  });
+
   test("a check in code is left out", async () => {
     expect((await read(z.string().refine(() => true))).said).toEqual(text);
     expect(

@@ -159,12 +159,23 @@ describe("where the fields of an input come from", () => {
   test("a form is one of texts, whose lists have two elements or more", async () => {
     const form = "application/x-www-form-urlencoded";
     const input = z.object({ name: z.string(), tags: z.array(z.string()) });
-    expect((await requestOf("POST /mugs", input, { body: "form" })).body).toEqual(
+    expect((await requestOf("POST /mugs", input, { body: "form" })).body).toMatchObject(
       body(form, object({ name: text, tags: { type: "array", items: text, minItems: 2 } })),
     );
     expect((await requestOf("POST /mugs", z.record(z.string(), z.string()), { body: "form" })).body).toMatchObject(
       body(form, { type: "object" }, false),
     );
+  });
+
+  test("a form says of each list, and of what may be one, that its name is repeated: clients would join it with commas", async () => {
+    const fields = { name: z.string(), all: z.array(z.string()), some: z.union([z.string(), z.array(z.string())]).optional() };
+    const repeated = { style: "form", explode: true };
+    const { body: sent } = await requestOf("POST /mugs", z.object(fields), { body: "form" });
+    expect(sent).toMatchObject({
+      content: { "application/x-www-form-urlencoded": { encoding: { all: repeated, some: repeated } } },
+    });
+    const { body: ofTexts } = await requestOf("POST /mugs", z.object({ name: z.string() }), { body: "form" });
+    expect(JSON.stringify(ofTexts)).not.toContain("encoding");
   });
 
   test.each([

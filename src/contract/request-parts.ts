@@ -37,7 +37,8 @@ export function requestOf(operation: DeclaredOperation, components: Components):
   }
   const sent = withoutFields(input, inPath, components);
   const schema = kind === "form" ? asForm(components.resolve(sent), components) : sent;
-  const requestBody = isEmpty(schema) ? undefined : bodyOf(kind, schema, needsBody(schema, components));
+  const lists = kind === "form" ? listsOf(rest, components) : {};
+  const requestBody = isEmpty(schema) ? undefined : bodyOf(kind, schema, needsBody(schema, components), lists);
   return { parameters: path, requestBody };
 }
 
@@ -48,8 +49,21 @@ function wholeBody(kind: BodyKind, body: JsonSchema | undefined, components: Com
   return kind === "json" && body !== undefined && components.resolve(body)["type"] === "array" ? body : undefined;
 }
 
-function bodyOf(kind: BodyKind, schema: JsonSchema, required: boolean): JsonSchema {
-  return { required, content: { [mediaTypes[kind]]: { schema } } };
+function bodyOf(kind: BodyKind, schema: JsonSchema, required: boolean, encoding: JsonSchema = {}): JsonSchema {
+  const isEncoded = Object.keys(encoding).length > 0;
+  return { required, content: { [mediaTypes[kind]]: { schema, ...(isEncoded ? { encoding } : {}) } } };
+}
+
+/** How a form has the lists among its fields: each value with the name. Where nothing is said, clients join them with commas. */
+function listsOf({ properties }: Fields, components: Components): JsonSchema {
+  const lists = [...properties].filter(([, schema]) => mayBeList(schema, components));
+  return Object.fromEntries(lists.map(([name]) => [name, { style: "form", explode: true }]));
+}
+
+function mayBeList(given: JsonSchema, components: Components): boolean {
+  const { type, allOf, anyOf, oneOf } = components.resolve(given);
+  const parts = [allOf, anyOf, oneOf].flatMap((list): readonly JsonSchema[] => (Array.isArray(list) ? list : []));
+  return [type].flat().includes("array") || parts.some((part) => mayBeList(part, components));
 }
 
 /** Whether nothing is left of an object, since all of it is in the path. */

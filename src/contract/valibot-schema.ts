@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { portablePattern } from "./portable-pattern.ts";
 import { dateTime, type JsonSchema, noDateArrives, type ReadOptions, unsaid } from "./schema.ts";
 
 type Said = Record<string, unknown>;
@@ -26,7 +27,7 @@ export async function valibotSchema(schema: StandardSchemaV1, { side, load }: Re
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
   const overrideAction = ({ valibotAction: { kind, type }, jsonSchema, errors }: SaidAction) => {
-    if (errors === undefined) return jsonSchema;
+    if (errors === undefined) return portable(jsonSchema);
     // A check that cannot be said leaves the rest true; a pattern without its flags would not.
     if (type === "regex") delete jsonSchema["pattern"];
     if (kind !== "transformation" || keepsType.includes(type) || side === "input") return jsonSchema;
@@ -34,6 +35,11 @@ export async function valibotSchema(schema: StandardSchemaV1, { side, load }: Re
   };
   const options = { typeMode: side, target: "draft-2020-12", errorMode: "ignore", overrideSchema, overrideAction };
   return toJsonSchema(schema, options) as JsonSchema; // safe: that is what it makes
+}
+
+function portable({ pattern, ...rest }: Said): Said {
+  const said = typeof pattern === "string" ? portablePattern(pattern) : undefined;
+  return said === undefined ? rest : { ...rest, pattern: said };
 }
 
 /** Transformations of a text to a text, and those for types alone. */

@@ -1,4 +1,5 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import { portablePattern } from "./portable-pattern.ts";
 import { dateTime, type JsonSchema, mapParts, noDateArrives, type ReadOptions, unsaid } from "./schema.ts";
 
 /** A schema of zod 4 or of zod/mini, as far as it is looked at. */
@@ -16,7 +17,9 @@ interface Definition {
   readonly coerce?: boolean;
   readonly values?: readonly unknown[];
   readonly defaultValue?: unknown;
-  readonly checks?: readonly { readonly _zod: { readonly def: { readonly pattern?: RegExp } } }[];
+  readonly format?: string;
+  readonly pattern?: RegExp;
+  readonly checks?: readonly { readonly _zod: { readonly def: Pick<Definition, "format" | "pattern"> } }[];
 }
 
 /** What zod hands to an override: what it would say itself, to be changed in place. */
@@ -35,7 +38,7 @@ export async function zodSchema(schema: ZodSchema, { side, load }: ReadOptions):
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
     if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
-    dropFlagged(patternsOf(_zod), jsonSchema);
+    sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
     // Zod says another value for one that JSON does not have.
@@ -114,18 +117,30 @@ function dropChangingDefault(def: Definition, jsonSchema: Record<string, unknown
   if (JSON.stringify(def.defaultValue) !== first) delete jsonSchema["default"];
 }
 
-function patternsOf({ def, bag }: ZodInternals): RegExp[] {
-  const checks = (def.checks ?? []).map(({ _zod }) => _zod.def.pattern);
-  return [...checks, ...(bag.patterns ?? [])].filter((pattern) => pattern !== undefined);
+/**
+ * The patterns that would forbid what a schema takes: those with flags, which a JSON Schema has not, and zod's of IPv6, which
+ * lacks `::ffff:192.0.2.1`.
+ */
+function untrueOf({ def, bag }: ZodInternals): ReadonlySet<string> {
+  const defs = [def, ...(def.checks ?? []).map(({ _zod }) => _zod.def)];
+  const ofFormat = defs.filter(({ format }) => format === "ipv6" || format === "cidrv6").map(({ pattern }) => pattern);
+  const all = [...defs.map(({ pattern }) => pattern), ...(bag.patterns ?? [])].filter((pattern) => pattern !== undefined);
+  return new Set(all.filter((one) => ofFormat.includes(one) || /[imsv]/.test(one.flags)).map(({ source }) => source));
 }
 
-/** A pattern has no flags in a JSON Schema: without them it would forbid what the schema takes. */
-function dropFlagged(patterns: readonly RegExp[], jsonSchema: Record<string, unknown>): void {
-  const flagged = patterns.filter(({ flags }) => /[ims]/.test(flags)).map(({ source }) => source);
-  if (flagged.length === 0) return;
-  const isFlagged = ({ pattern }: { readonly pattern?: unknown }) => flagged.some((source) => source === pattern);
-  if (isFlagged(jsonSchema)) delete jsonSchema["pattern"];
+function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unknown>): void {
+  const say = (part: Record<string, unknown>) => {
+    const { pattern } = part;
+    if (typeof pattern !== "string") return true;
+    const portable = untrue.has(pattern) ? undefined : portablePattern(pattern);
+    if (portable === undefined) delete part["pattern"];
+    else part["pattern"] = portable;
+    return Object.keys(part).length > 0;
+  };
+  say(jsonSchema);
   const all = jsonSchema["allOf"];
   if (!Array.isArray(all)) return;
-  jsonSchema["allOf"] = all.filter((part) => !isFlagged(part));
+  const said = all.filter(say);
+  if (said.length === 0) delete jsonSchema["allOf"];
+  else jsonSchema["allOf"] = said;
 }
