@@ -9,6 +9,8 @@ export type DeclaredHandler = Omit<HandlerDeclaration, "run">;
 /** A handler with its route, and what is known of it beside its declaration. */
 export interface DeclaredOperation {
   readonly route: ParsedRoute;
+  /** The names of the route's parameters in the document, in their order: routes of one path have those of the first. */
+  readonly pathNames: readonly string[];
   readonly handler: DeclaredHandler;
   /** Of keelson's own. */
   readonly own: OwnOperation | undefined;

@@ -427,6 +427,26 @@ describe("the document", () => {
     }
   });
 
+  test("has a path once, by the names of its first route, where another's parameters have other names", async () => {
+    const { paths } = await documentOf((r) => {
+      const mug = { access: everyone, handler };
+      r.query("mug.show", { route: "GET /mugs/:id/parts/:part", ...mug });
+      const input = z.object({ mug: z.string().max(9), number: z.coerce.number(), size: z.number() });
+      r.write("mug.turn", { route: "PUT /mugs/:mug/parts/:number", ...mug, input });
+      r.query("mug.list", { route: "GET /mugs/:tag", ...mug });
+    });
+    expect(Object.keys(paths)).toEqual(["/mugs/{id}/parts/{part}", "/mugs/{tag}"]);
+    expect(paths["/mugs/{id}/parts/{part}"]).toMatchObject({
+      get: { parameters: expect.arrayContaining([inPath("id"), inPath("part")]) },
+      put: {
+        parameters: expect.arrayContaining([
+          inPath("id", { type: "string", minLength: 1, maxLength: 9 }),
+          inPath("part", { type: "number" }),
+        ]),
+      },
+    });
+  });
+
   test("leaves out handlers without a route", async () => {
     const { paths } = await documentOf((r) => r.query("mug.count", { handler }));
     expect(paths).toEqual({});

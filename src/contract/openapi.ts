@@ -8,7 +8,7 @@ import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import { operationOf } from "./operation.ts";
 import { ownOperations } from "./own-operations.ts";
 import { headerParameters } from "./request-headers.ts";
-import { templateOf } from "./request-parts.ts";
+import { namesOf, templateOf } from "./request-parts.ts";
 import type { JsonSchema } from "./schema.ts";
 
 export interface OpenApiOptions {
@@ -32,6 +32,7 @@ export async function openApiDocument(server: DeclaredServer, { own, from }: Ope
   const reader = createSchemaReader(from === undefined ? {} : { from });
   const components = createComponents(errorSchemas);
   const errors: ErrorAnswers = new Map();
+  const firstNames = new Map<string, readonly string[]>();
   const paths: Record<string, Record<string, JsonSchema>> = {};
   for (const handler of [...registry.handlers.values(), ...own]) {
     const route = handler.route === undefined ? undefined : parseRoute(handler.route);
@@ -42,15 +43,24 @@ export async function openApiDocument(server: DeclaredServer, { own, from }: Ope
       if (schema === undefined) return side === "input" ? ownOperation?.input : undefined;
       return components.embed(await reader.read(schema, side, `${handler.name} ${side}`), `${handler.name}.${side}`);
     };
+    const names = namesOf(route.segments);
+    // A document has each path once: two that differ in the names of their parameters alone are the same to it.
+    const shape = templateOf(
+      route.segments,
+      names.map(() => ""),
+    );
+    const pathNames = firstNames.get(shape) ?? names;
+    firstNames.set(shape, pathNames);
     const operation: DeclaredOperation = {
       route,
+      pathNames,
       handler,
       own: ownOperation,
       input: await read("input"),
       output: await read("output"),
       mayBeNothing: await takesNothing(handler),
     };
-    const path = templateOf(route.segments);
+    const path = templateOf(route.segments, pathNames);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(operation, components, server, errors) };
   }
   const used = { paths, responses: Object.fromEntries([...errors.keys()].sort().map((name) => [name, errors.get(name)])) };

@@ -17,10 +17,11 @@ export interface RequestParts {
  * body for the rest.
  */
 export function requestOf(operation: DeclaredOperation, components: Components): RequestParts {
-  const { route, handler, input } = operation;
+  const { route, pathNames, handler, input } = operation;
   const fields = input === undefined ? noFields : fieldsOf(input, components);
-  const named = route.segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
-  const path = named.map((name) => pathParameter(name, fields.properties.get(name)));
+  const named = namesOf(route.segments);
+  // Safe: there are as many.
+  const path = pathNames.map((shown, index) => pathParameter(shown, fields.properties.get(named[index] as string)));
   const inPath = new Set(named);
   const rest = withoutNames(fields, inPath);
   const queried = (names: Fields) => [...path, ...queryParameters(names, components)];
@@ -149,7 +150,13 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
   });
 }
 
-/** The path of a route as the document has it: `/files/{id}`. */
-export function templateOf(segments: readonly Segment[]): string {
-  return `/${segments.map((segment) => ("param" in segment ? `{${segment.param}}` : segment.static)).join("/")}`;
+/** The names of a route's parameters, in their order. */
+export function namesOf(segments: readonly Segment[]): readonly string[] {
+  return segments.flatMap((segment) => ("param" in segment ? [segment.param] : []));
+}
+
+/** The path of a route as the document has it, with other names: `/files/{id}`. */
+export function templateOf(segments: readonly Segment[], names: readonly string[]): string {
+  const left = [...names];
+  return `/${segments.map((segment) => ("param" in segment ? `{${left.shift()}}` : segment.static)).join("/")}`;
 }
