@@ -1,6 +1,10 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { type } from "arktype";
 import fc from "fast-check";
+import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import * as mini from "zod/mini";
 import { ValidationError } from "../errors/errors.ts";
 import { parseBody, readInput, validateInput } from "./input.ts";
 import type { BodyKind } from "./message.ts";
@@ -169,6 +173,33 @@ describe("validation", () => {
     expect(fieldsOf(() => validateInput(schema, 7))).toEqual(["input"]);
   });
 
+  test.each<[string, StandardSchemaV1]>([
+    ["zod", z.object({ a: z.string().optional() })],
+    ["zod, later", z.object({ a: z.string().optional() }).refine(async () => true)],
+    ["zod/mini", mini.object({ a: mini.optional(mini.string()) })],
+    ["valibot", v.object({ a: v.optional(v.string()) })],
+  ])("refuses JSON that is no object where the schema has no field for it: it would be lost (%s)", async (_, schema) => {
+    for (const text of ["[]", '[{"a":"b"}]', '"text"', "7", "null"]) {
+      const error = await settled(() => validateInput(schema, read({ bytes: bytes(text), isChecked: true })));
+      expect(error).toMatchObject({ fields: [{ field: "body", error: "must be an object" }] });
+    }
+    expect(await validateInput(schema, read({ bytes: bytes('{"b":1,"body":[]}'), isChecked: true }))).toBeInstanceOf(Object);
+  });
+
+  test.each<[string, StandardSchemaV1]>([
+    ["a field of it", z.object({ body: z.array(z.number()) })],
+    ["any fields", z.looseObject({})],
+    ["anything", z.any()],
+    ["anything, of valibot", v.unknown()],
+    ["any fields, of ArkType", type("object")],
+  ])("takes JSON that is no object where the schema takes %s, and it is a field like any other", async (_, schema) => {
+    // Safe: it is that of the field, or of the input.
+    const value = (await validateInput(schema, read({ bytes: bytes("[1]"), isChecked: true }))) as { body: unknown };
+    expect({ ...value }).toEqual({ body: [1] });
+    value.body = 7;
+    expect({ ...value }).toEqual({ body: 7 });
+  });
+
   test("reads paths of objects and issues without a path, as other schema libraries give them, and bounds them", () => {
     const issues = [{ message: "m".repeat(1_000), path: [{ key: "a" }, "b"] }, { message: "whole" }];
     const schema = { "~standard": { version: 1, vendor: "test", validate: () => ({ issues }) } } as const;
@@ -182,6 +213,14 @@ function expectPrototypeFree(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   if (!Array.isArray(value)) expect(Object.getPrototypeOf(value)).toBeNull();
   for (const name of Object.keys(value)) expectPrototypeFree((value as Record<string, unknown>)[name]);
+}
+
+async function settled(attempt: () => unknown): Promise<unknown> {
+  try {
+    return await attempt();
+  } catch (error) {
+    return error;
+  }
 }
 
 function errorOf(attempt: () => unknown): ValidationError {

@@ -50,25 +50,51 @@ export function readInput({
   const body = isBodiless ? undefined : form === undefined ? parseBody(kind, contentType, bytes, isChecked) : { fields: form };
   if (body !== undefined) add("fields" in body ? body.fields : { body: body.body });
   if (twice.length > 0) throw new ValidationError(twice.slice(0, maxFields));
+  if (isChecked && kind === "json" && body !== undefined && "body" in body) noticeReading(input, body.body);
   return input;
+}
+
+/** Of inputs with JSON that is no object: that, and whether it was read. */
+const wholeBodies = new WeakMap<object, { readonly body: unknown; isRead: boolean }>();
+
+/** Only objects have names that a schema may skip: of a list that it does not look at all would be lost without a word. */
+function noticeReading(input: Record<string, unknown>, body: unknown): void {
+  const whole = { body, isRead: false };
+  const get = () => {
+    whole.isRead = true;
+    return body;
+  };
+  Object.defineProperty(input, "body", { get, enumerable: true, configurable: true });
+  wholeBodies.set(input, whole);
+}
+
+function refuseUnread(input: object, value: unknown): void {
+  const whole = wholeBodies.get(input);
+  if (whole === undefined) return;
+  // A schema that takes anything gives its input on, and has read none of it.
+  if (!whole.isRead && value !== input) throw new ValidationError([{ field: "body", error: "must be an object" }]);
+  Object.defineProperty(input, "body", { value: whole.body, writable: true });
 }
 
 /**
  * Validates an input against a Standard Schema. Without a schema it passes as it is.
  *
  * @throws ValidationError with a dotted path for each issue; one of the whole input has the
- * field `input`.
+ * field `input`, and JSON that is no object, where the schema has no field `body`, the field `body`.
  */
 export function validateInput(schema: StandardSchemaV1 | undefined, input: unknown): unknown {
   if (schema === undefined) return input;
   const outcome = schema["~standard"].validate(input);
-  return outcome instanceof Promise ? outcome.then(accepted) : accepted(outcome);
+  return outcome instanceof Promise ? outcome.then((result) => accepted(result, input)) : accepted(outcome, input);
 }
 
 const maxFields = 100;
 
-function accepted(outcome: StandardSchemaV1.Result<unknown>): unknown {
-  if (outcome.issues === undefined) return outcome.value;
+function accepted(outcome: StandardSchemaV1.Result<unknown>, input: unknown): unknown {
+  if (outcome.issues === undefined) {
+    refuseUnread(input as object, outcome.value); // safe: a WeakMap may be asked for anything
+    return outcome.value;
+  }
   throw new ValidationError(
     outcome.issues.slice(0, maxFields).map(({ path = [], message }) => ({
       field: shown(path.map((part) => String(typeof part === "object" ? part.key : part)).join(".")) || "input",

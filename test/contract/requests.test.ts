@@ -142,6 +142,12 @@ function forbiddenOf({ parameters, body }: Operation, request: GeneratedRequest,
   if (body.type !== "application/octet-stream" && body.type !== "text/plain") {
     found.push({ what: "another content type", request, type: "application/x-unknown" });
   }
+  if (body.type === "application/json") {
+    for (const other of [["text"], [], "text", 7, null]) {
+      if (schemaCheck(other, body.schema, document) !== undefined)
+        found.push({ what: "another kind of value", request: { ...request, body: other } });
+    }
+  }
   for (const changed of changesOf(request.body, body.type === "application/json")) {
     if (schemaCheck(changed, body.schema, document) !== undefined)
       found.push({ what: "another body", request: { ...request, body: changed } });
