@@ -556,7 +556,9 @@ describe("another branch of a union", () => {
     expect(kinds({ anyOf: [first, bill] }, { anyOf: [card, bill] })).toEqual(["by|value", "note|only-from", "number|only-to"]);
   });
 
-  test("is none where there is one on each side", () => {
-    expect(kinds(card, bill)).toEqual(["by|value", "number|only-from", "to|only-to"]);
+  test("is none where there is one on each side, whatever there is of another type", () => {
+    const all = ["by|value", "number|only-from", "to|only-to"];
+    expect(kinds(card, bill)).toEqual(all);
+    expect(kinds({ anyOf: [card, text] }, { anyOf: [bill, text] })).toEqual(all);
   });
 });
