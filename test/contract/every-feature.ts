@@ -126,6 +126,13 @@ const files = defineFeature("vault", (r) => {
     output: folder,
     handler: (_ctx, given) => given,
   });
+  r.write("folder.change", {
+    route: "PATCH /folders/:folder",
+    access: access.tenant,
+    input: z.object({ folder: z.string(), name: z.string().max(100).optional(), isOpen: z.boolean().optional() }),
+    output: z.object({ folder: z.string() }),
+    handler: (_ctx, { folder }) => ({ folder }),
+  });
   return { config };
 });
 
