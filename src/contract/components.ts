@@ -88,7 +88,7 @@ export function createComponents(own: Readonly<Record<string, JsonSchema>>): Com
 
 /** Names that libraries number: they say nothing, and may change with the order in which modules are loaded. */
 function isGenerated(name: string): boolean {
-  return /^(?:__schema|intersection|union|morph|alias)?\d+$/.test(name);
+  return /^(?:__schema|intersection|union|morph|alias)?\d+(?:\.open)?$/.test(name);
 }
 
 /** The definitions that one refers to, in the order in which it does. */

@@ -1,3 +1,4 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { type } from "arktype";
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
@@ -151,6 +152,119 @@ describe("a schema never forbids what its library takes", () => {
     expect((await read(type({ a: /^a/i, b: /^b/ }), "input")).said).toMatchObject({
       properties: { a: text, b: { ...text, pattern: "^b" } },
     });
+  });
+
+  describe("an intersection takes the members of each side", () => {
+    const a = z.object({ a: z.string() });
+    const b = z.object({ b: z.string() });
+    const named = a.meta({ id: "A" });
+    const both = { a: "1", b: "2" };
+    const strict = { a: z.strictObject({ a: z.string() }), b: z.strictObject({ b: z.string() }) };
+    const known = z.union([a, z.object({ c: z.string() })]);
+    test.each([
+      ["of two objects", a.and(b), both],
+      ["of one that has a name", named.and(b), both],
+      ["of one that describes itself", a.describe("first").and(b), both],
+      ["of strict ones", strict.a.and(strict.b), both],
+      ["of strict ones with a name", strict.a.meta({ id: "S" }).and(strict.b), both],
+      ["of alternatives", z.union([named, z.object({ c: z.string() })]).and(b), both],
+      ["of two times alternatives", known.and(z.union([b, z.object({ d: z.string() })])), both],
+      ["of a strict one and a record", strict.a.and(z.record(z.string(), z.string())), both],
+      [
+        "inside of another",
+        z.object({ in: z.array(named.and(b).and(z.object({ c: z.string() }).meta({ id: "C" }))) }),
+        { in: [{ ...both, c: "3" }] },
+      ],
+      ["of zod/mini", mini.intersection(mini.object({ a: mini.string() }), mini.object({ b: mini.string() })), both],
+    ])("%s", async (_, schema, value) => {
+      for (const side of ["input", "output"] as const) {
+        const { said } = await read(schema, side);
+        expect(new Ajv2020().validate(said, value), JSON.stringify(said)).toBe(true);
+      }
+    });
+
+    test("of a schema that has itself inside", async () => {
+      interface Tree {
+        readonly a: string;
+        readonly child?: (Tree & { readonly b: string }) | undefined;
+      }
+      const tree: z.ZodType<Tree> = z
+        .object({
+          a: z.string(),
+          get child() {
+            return tree.and(z.object({ b: z.string() })).optional();
+          },
+        })
+        .meta({ id: "Tree" });
+      const { said } = await read(tree);
+      const ajv = new Ajv2020();
+      expect(ajv.validate(said, { a: "1", child: { ...both, child: both } }), JSON.stringify(said)).toBe(true);
+      expect(ajv.validate(said, { a: "1", child: { ...both, child: { ...both, c: "3" } } })).toBe(false);
+    });
+
+    test("of a schema with itself, which ends", async () => {
+      interface Nested {
+        readonly a?: string | undefined;
+      }
+      const nested: z.ZodType<Nested> = z
+        .union([z.object({ b: z.string() }).and(z.lazy((): z.ZodType<Nested> => nested)), a])
+        .meta({ id: "Nested" });
+      expect((await read(nested, "input")).unsaid).toEqual([]);
+      expect((await read(nested)).unsaid).toEqual([]);
+    });
+
+    test("and nothing else where each is closed", async () => {
+      const { said } = await read(named.and(b.describe("second")));
+      expect(new Ajv2020().validate(said, { ...both, more: true })).toBe(false);
+      expect(new Ajv2020().validate((await read(named.and(z.looseObject({})))).said, { a: "1", more: true })).toBe(true);
+    });
+  });
+
+  test("a format is said where its RFC takes what the library takes", async () => {
+    expect((await read(z.iso.duration())).said).toEqual({ ...text, pattern: expect.any(String) });
+    expect((await read(v.pipe(v.string(), v.isoTime()))).said).toEqual({
+      ...text,
+      pattern: String.raw`^(?:0\d|1\d|2[0-3]):[0-5]\d$`,
+    });
+    expect((await read(v.pipe(v.string(), v.isoDateTime()))).said).toEqual({ ...text, pattern: expect.any(String) });
+    expect((await read(v.pipe(v.string(), v.isoTimestamp()))).said).toEqual(date);
+  });
+
+  test("a member that is undefined is not sent, so that it may be missing", async () => {
+    const optional = async (schema: Parameters<typeof read>[0], side: "input" | "output" = "output") =>
+      (await read(schema, side)).said["required"];
+    const some = z.object({
+      a: z.any(),
+      b: z.string().or(z.undefined()),
+      c: z.undefined(),
+      d: z.unknown().describe("all"),
+      e: z.string(),
+    });
+    expect(await optional(some)).toEqual(["e"]);
+    expect(await optional(some, "input")).toEqual(["a", "b", "c", "d", "e"]);
+    expect(await optional(z.object({ a: z.any() }))).toBeUndefined();
+    expect(await optional(z.object({ a: z.bigint() }))).toEqual(["a"]);
+    expect(await optional(v.object({ a: v.any(), b: v.union([v.string(), v.undefined()]), e: v.string() }))).toEqual(["e"]);
+    const own = { version: 1, vendor: "own", validate: (value: unknown) => ({ value }) } as const;
+    const json = () => ({ type: "object", properties: {}, required: ["a"] });
+    const schema = { "~standard": { ...own, jsonSchema: { input: json, output: json } } };
+    expect(await optional(schema)).toEqual(["a"]);
+    expect(await optional(type({ a: "unknown", b: "string | undefined", e: "string" }))).toEqual(["e"]);
+  });
+
+  test("what nobody changes in the code is sent all the same: it is not readOnly", async () => {
+    expect((await read(z.object({ a: z.array(z.string()).readonly() }), "input")).said).toEqual(
+      object({ a: { type: "array", items: text } }),
+    );
+    expect((await read(mini.readonly(mini.string()))).said).toEqual(text);
+    expect((await read(z.string().meta({ readOnly: true }))).said).toEqual({ ...text, readOnly: true });
+  });
+
+  test("an empty tuple has no empty list of schemas, which JSON Schema forbids", async () => {
+    for (const schema of [z.tuple([]), v.strictTuple([]), type([])]) {
+      expect((await read(schema)).said).not.toHaveProperty("prefixItems");
+      expect(new Ajv2020().validate((await read(schema)).said, [1])).toBe(false);
+    }
   });
 
   test("an IPv6 address may end as one of IPv4", async () => {

@@ -1,7 +1,8 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
 import { arktypeSchema, isArkType } from "./arktype-schema.ts";
 import { importFrom } from "./import-from.ts";
-import { type JsonSchema, type ReadOptions, type Side, unsaid, unsaidMark } from "./schema.ts";
+import { withMissingMembers } from "./missing-members.ts";
+import { type JsonSchema, mapParts, type ReadOptions, type Side, unsaid, unsaidMark } from "./schema.ts";
 import { valibotSchema } from "./valibot-schema.ts";
 import { isZod, zodSchema } from "./zod-schema.ts";
 
@@ -51,7 +52,7 @@ export function createSchemaReader({ from = process.cwd() }: SchemaReaderOptions
     const said = await schemaOf(schema, { side, load }).catch((error: unknown) =>
       unsaid(error instanceof Error ? error.message : String(error)),
     );
-    const { $schema: _, ...own } = said;
+    const { $schema: _, ...own } = withoutEmptyTuples(side === "output" ? withMissingMembers(said) : said);
     note(own, { where, vendor: schema["~standard"].vendor });
     return own;
   };
@@ -65,6 +66,13 @@ export function createSchemaReader({ from = process.cwd() }: SchemaReaderOptions
 
 /** Words of JSON Schema on the way to a field. */
 const walked: ReadonlySet<string> = new Set(["properties", "$defs"]);
+
+/** JSON Schema has no empty list of schemas. */
+function withoutEmptyTuples(given: JsonSchema): JsonSchema {
+  const schema = mapParts(given, withoutEmptyTuples);
+  const { prefixItems, ...rest } = schema;
+  return Array.isArray(prefixItems) && prefixItems.length === 0 ? rest : schema;
+}
 
 async function schemaOf(schema: StandardSchemaV1, options: ReadOptions): Promise<JsonSchema> {
   const standard = schema["~standard"];

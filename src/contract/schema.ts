@@ -14,6 +14,24 @@ export interface ReadOptions {
 /** Says in a schema that nothing was said, and why. */
 export const unsaidMark = "x-keelson-unsaid";
 
+const annotations: readonly string[] = [
+  "$schema",
+  "$defs",
+  "title",
+  "description",
+  "default",
+  "examples",
+  "deprecated",
+  "readOnly",
+  "writeOnly",
+  "id",
+];
+
+/** Whether a schema only describes: everything fits it. */
+export function saysNothing(schema: JsonSchema): boolean {
+  return Object.keys(schema).every((name) => annotations.includes(name));
+}
+
 /** Stands where no JSON Schema says what is there: everything fits, and a reader sees that nothing was said. */
 export function unsaid(why: string): JsonSchema {
   return { description: `Not described: ${why}`, [unsaidMark]: why };

@@ -11,7 +11,7 @@ interface SaidSchema {
   readonly errors: readonly string[] | undefined;
 }
 interface SaidAction {
-  readonly valibotAction: { readonly type: string; readonly kind: string };
+  readonly valibotAction: { readonly type: string; readonly kind: string; readonly requirement?: unknown };
   readonly jsonSchema: Said;
   readonly errors: readonly string[] | undefined;
 }
@@ -26,7 +26,11 @@ export async function valibotSchema(schema: StandardSchemaV1, { side, load }: Re
     if (typeof given === "function") delete jsonSchema["default"];
     return errors === undefined ? jsonSchema : unsaid(`${errors.join(" ")} Use another`);
   };
-  const overrideAction = ({ valibotAction: { kind, type }, jsonSchema, errors }: SaidAction) => {
+  const overrideAction = ({ valibotAction: { kind, type, requirement }, jsonSchema, errors }: SaidAction) => {
+    if (shorterTimes.includes(type) && requirement instanceof RegExp) {
+      const { format: _, ...said } = jsonSchema;
+      return portable({ ...said, pattern: requirement.source });
+    }
     if (errors === undefined) return portable(jsonSchema);
     // A check that cannot be said leaves the rest true; a pattern without its flags would not.
     if (type === "regex") delete jsonSchema["pattern"];
@@ -41,6 +45,9 @@ function portable({ pattern, ...rest }: Said): Said {
   const said = typeof pattern === "string" ? portablePattern(pattern) : undefined;
   return said === undefined ? rest : { ...rest, pattern: said };
 }
+
+/** Times without seconds or zone, which the formats of RFC 3339 have. */
+const shorterTimes: readonly string[] = ["iso_date_time", "iso_time"];
 
 /** Transformations of a text to a text, and those for types alone. */
 const keepsType: readonly string[] = [

@@ -1,6 +1,7 @@
 import type { StandardJSONSchemaV1, StandardSchemaV1 } from "@standard-schema/spec";
+import { openIntersections } from "./intersections.ts";
 import { portablePattern } from "./portable-pattern.ts";
-import { dateTime, type JsonSchema, mapParts, noDateArrives, type ReadOptions, unsaid } from "./schema.ts";
+import { dateTime, type JsonSchema, mapParts, noDateArrives, type ReadOptions, saysNothing, unsaid } from "./schema.ts";
 
 /** A schema of zod 4 or of zod/mini, as far as it is looked at. */
 interface ZodSchema extends StandardSchemaV1 {
@@ -38,6 +39,8 @@ export async function zodSchema(schema: ZodSchema, { side, load }: ReadOptions):
   const override = ({ zodSchema: { _zod }, jsonSchema }: Said) => {
     const { def } = _zod;
     if ("default" in jsonSchema) dropChangingDefault(def, jsonSchema);
+    // It says how the code treats a value, and in a JSON Schema that no request may have it.
+    if (def.type === "readonly") delete jsonSchema["readOnly"];
     sayPatterns(untrueOf(_zod), jsonSchema);
     const said = inJson(def, side);
     if (typeof said === "string") jsonSchema[mark] = said;
@@ -47,29 +50,17 @@ export async function zodSchema(schema: ZodSchema, { side, load }: ReadOptions):
   };
   const options = { unrepresentable: "any", override };
   const { jsonSchema } = schema["~standard"] as Partial<StandardJSONSchemaV1.Props>; // safe: it may be there, or not
-  if (jsonSchema !== undefined) return named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options }));
+  if (jsonSchema !== undefined)
+    return openIntersections(named(jsonSchema[side]({ target: "draft-2020-12", libraryOptions: options })));
   // Of zod/mini, and of zod before 4.2.
   const toJSONSchema = await load("zod", "toJSONSchema");
   // Safe: that is what it makes.
-  return named(toJSONSchema(schema, { ...options, io: side, target: "draft-2020-12" }) as JsonSchema);
+  return openIntersections(named(toJSONSchema(schema, { ...options, io: side, target: "draft-2020-12" }) as JsonSchema));
 }
 
 const mark = "x-keelson-zod";
-const annotations: readonly string[] = [
-  "$schema",
-  "$defs",
-  "title",
-  "description",
-  "default",
-  "examples",
-  "deprecated",
-  "readOnly",
-  "writeOnly",
-  "id",
-];
-
-function isSaid(schema: JsonSchema): boolean {
-  return Object.keys(schema).some((name) => name !== mark && !annotations.includes(name));
+function isSaid({ [mark]: _, ...schema }: JsonSchema): boolean {
+  return !saysNothing(schema);
 }
 
 /** Names the parts that nothing says; what `.meta()` says of one is kept. */
@@ -138,9 +129,13 @@ function sayPatterns(untrue: ReadonlySet<string>, jsonSchema: Record<string, unk
     return Object.keys(part).length > 0;
   };
   say(jsonSchema);
+  // RFC 3339 has no fractions, which zod takes: its pattern says all of it.
+  if (jsonSchema["format"] === "duration" && "pattern" in jsonSchema) delete jsonSchema["format"];
   const all = jsonSchema["allOf"];
   if (!Array.isArray(all)) return;
   const said = all.filter(say);
+  // Zod goes on with a list that it knows: of an intersection it makes one object.
+  if (said.length === all.length) return;
   if (said.length === 0) delete jsonSchema["allOf"];
   else jsonSchema["allOf"] = said;
 }

@@ -1,0 +1,53 @@
+import { isObject, type JsonSchema, mapParts } from "./schema.ts";
+
+/**
+ * The same schema with intersections as zod reads them: a member is unknown where no side knows it. In JSON Schema a closed side
+ * forbids the members of the others, so that nothing would fit two of them. A definition that is closed gets one beside it that is open.
+ */
+export function openIntersections(root: JsonSchema): JsonSchema {
+  const definitions = isObject(root["$defs"]) ? root["$defs"] : {};
+  const open = new Map<string, JsonSchema>();
+  const isClosed = (part: JsonSchema, way: readonly string[] = []): boolean => {
+    const name = referenceOf(part);
+    const definition = name !== undefined && !way.includes(name) ? definitions[name] : undefined;
+    if (name !== undefined && isObject(definition)) return isClosed(definition, [...way, name]);
+    if (part["additionalProperties"] === false) return true;
+    return combinations.some((word) => partsOf(part, word).some((one) => isClosed(one, way)));
+  };
+  const opened = (part: JsonSchema): JsonSchema => {
+    if (!isClosed(part)) return part;
+    const name = referenceOf(part);
+    if (name !== undefined) return { ...part, $ref: `${place}${openName(name)}` };
+    const { additionalProperties, ...rest } = part;
+    const own = additionalProperties === false ? rest : part;
+    return mapParts(own, (one, [word]) => (combinations.includes(String(word)) ? opened(one) : one));
+  };
+  const openName = (name: string): string => {
+    const wanted = `${name}.open`;
+    if (!open.has(wanted)) {
+      open.set(wanted, {}); // it may refer to itself
+      open.set(wanted, said(opened(definitions[name] as JsonSchema))); // safe: it is closed
+    }
+    return wanted;
+  };
+  const said = (given: JsonSchema): JsonSchema => {
+    const sides = partsOf(given, "allOf");
+    if (!sides.some((side) => isClosed(side))) return mapParts(given, said);
+    const schema = { ...given, allOf: sides.map(opened) };
+    return mapParts(sides.every((side) => isClosed(side)) ? { ...schema, unevaluatedProperties: false } : schema, said);
+  };
+  const schema = said(root);
+  return open.size === 0 ? schema : { ...schema, $defs: { ...Object(schema["$defs"]), ...Object.fromEntries(open) } };
+}
+
+const place = "#/$defs/";
+const combinations = ["allOf", "anyOf", "oneOf"];
+
+function referenceOf({ $ref }: JsonSchema): string | undefined {
+  return typeof $ref === "string" && $ref.startsWith(place) ? $ref.slice(place.length) : undefined;
+}
+
+function partsOf(schema: JsonSchema, word: string): readonly JsonSchema[] {
+  const parts = schema[word];
+  return Array.isArray(parts) ? parts.filter(isObject) : [];
+}
