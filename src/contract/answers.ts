@@ -1,5 +1,6 @@
 import { onceOf } from "../declare/expected-code.ts";
 import type { ServerOptions } from "../declare/options.ts";
+import type { Components } from "./components.ts";
 import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import type { JsonSchema } from "./schema.ts";
 
@@ -31,7 +32,11 @@ export function headersOf(names: readonly string[]): JsonSchema {
 }
 
 /** The answers of an operation that came to its end, by status. */
-export function answersOf(operation: DeclaredOperation, options: ServerOptions): Record<string, JsonSchema> {
+export function answersOf(
+  operation: DeclaredOperation,
+  components: Components,
+  options: ServerOptions,
+): Record<string, JsonSchema> {
   const { handler, own, output, mayBeNothing } = operation;
   const headers = (status: number) => [
     "X-Request-ID",
@@ -50,7 +55,7 @@ export function answersOf(operation: DeclaredOperation, options: ServerOptions):
     const given = Object.entries(own.answers).map(([status, schema]) => answer(Number(status), schema && json(schema)));
     return Object.fromEntries(given);
   }
-  const content = contentOf(output);
+  const content = contentOf(output, components);
   const statuses = handler.status ?? [...(content === undefined ? [] : [200]), ...(mayBeNothing ? [204] : [])];
   return Object.fromEntries(statuses.map((status) => answer(status, isBodiless(status) ? undefined : content)));
 }
@@ -61,11 +66,29 @@ function isBodiless(status: number): boolean {
 }
 
 /** What an answer holds; `undefined` where it is nothing. */
-function contentOf(output: JsonSchema | undefined): JsonSchema | undefined {
+function contentOf(output: JsonSchema | undefined, components: Components): JsonSchema | undefined {
   if (output === undefined) return { "*/*": { schema: { description: "The operation declares no output." } } };
   if (isNothing(output)) return undefined;
+  const kinds = kindsOf(output, components);
   // A text has the type that the handler gives it.
-  return output["type"] === "string" ? { "*/*": { schema: output } } : json(output);
+  const text = { "*/*": { schema: output } };
+  if (!kinds.has("text")) return json(output);
+  return kinds.has("json") ? { ...json(output), ...text } : text;
+}
+
+type Kind = "text" | "json";
+
+/** How the values of a schema are sent: a text as it is, and all else as JSON. What says nothing of it is JSON. */
+function kindsOf(given: JsonSchema, components: Components): ReadonlySet<Kind> {
+  const { type, anyOf, oneOf, ...schema } = components.resolve(given);
+  if (type !== undefined) return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
+  const values = "const" in schema ? [schema["const"]] : schema["enum"];
+  if (Array.isArray(values)) return new Set(values.map((value) => (typeof value === "string" ? "text" : "json")));
+  const choices = anyOf ?? oneOf;
+  // Safe: of schemas.
+  const parts = (Array.isArray(choices) ? choices : []) as readonly JsonSchema[];
+  const kinds = parts.filter((part) => !isNothing(part)).flatMap((part) => [...kindsOf(part, components)]);
+  return new Set(kinds.length === 0 ? ["json"] : kinds);
 }
 
 /** Whether a schema says that there is no answer. */

@@ -266,6 +266,19 @@ describe("what an operation answers", () => {
 
   test("of any type where it is a text, or where nothing is declared", async () => {
     expect((await answersOf({ output: z.string() }))["200"]?.content).toEqual({ "*/*": { schema: text } });
+    const kindsOf = async (output: object) => Object.keys((await answersOf({ output }))["200"]?.content ?? {});
+    const named = z.string().meta({ id: "Name" });
+    const mug = z.object({ id: z.string() });
+    for (const output of [named, z.enum(["a", "b"]), v.picklist(["a", "b"]), type("'a'"), type("'a' | 'b'")]) {
+      expect(await kindsOf(output)).toEqual(["*/*"]);
+    }
+    expect(await kindsOf(z.union([named, z.undefined()]))).toEqual(["*/*"]);
+    for (const output of [z.string().nullable(), z.union([mug, named]), z.xor([mug, named]), z.literal(["a", null]), z.json()]) {
+      expect(await kindsOf(output)).toEqual(["application/json", "*/*"]);
+    }
+    for (const output of [z.unknown(), z.union([mug, z.int()]), v.picklist([1, 2])]) {
+      expect(await kindsOf(output)).toEqual(["application/json"]);
+    }
     const undeclared = { "*/*": { schema: { description: "The operation declares no output." } } };
     expect(await answersOf({})).toEqual({ 200: { content: undeclared, headers: id }, 204: { content: undefined, headers: id } });
   });

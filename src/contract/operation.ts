@@ -22,7 +22,7 @@ export function operationOf(operation: DeclaredOperation, components: Components
     "x-keelson-access": describeRule(rule),
     parameters: [...parameters, ...requestHeaders(handler, server.options)],
     ...(requestBody === undefined ? {} : { requestBody }),
-    responses: { ...answersOf(operation, server.options), ...errorsOf(operation, server, errors) },
+    responses: { ...answersOf(operation, components, server.options), ...errorsOf(operation, server, errors) },
   };
 }
 
