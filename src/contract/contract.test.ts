@@ -4,6 +4,7 @@ import * as z from "zod";
 import type { ServerOptions } from "../declare/options.ts";
 import { serverInternals } from "../server/server.ts";
 import { contractOf } from "./contract.ts";
+import { contractChanges } from "./contract-changes.ts";
 
 type Declare = Parameters<typeof defineFeature<object, "mugs">>[1];
 const internalsOf = (declare: Declare, options: Omit<ServerOptions, "features" | "config"> = {}) =>
@@ -66,4 +67,20 @@ test("a route says its statuses and the errors of its own", async () => {
   );
   const { contract } = await contractOf(server, import.meta.dirname);
   expect(contract.routes).toMatchObject([{ statuses: [200, 304], errors: { sold: 410 } }]);
+});
+
+test("a parameter that takes its text no longer breaks clients", async () => {
+  const locked = (limit: z.ZodType) =>
+    contractOf(
+      internalsOf((r) => r.query("mug.list", { route: "GET /a", access: access.tenant, input: z.object({ limit }), handler })),
+      import.meta.dirname,
+    );
+  const [before, after] = [await locked(z.coerce.number()), await locked(z.number())];
+  expect(after.unsaid.map(({ where }) => where)).toEqual(["GET /a input: limit"]);
+  const where = "GET /a query.limit";
+  expect(contractChanges(before.contract, after.contract)).toMatchObject([
+    { breaks: "client", where, rule: "input-type-changed" },
+  ]);
+  // No client could send it before.
+  expect(contractChanges(after.contract, before.contract).map(({ breaks }) => breaks)).toEqual([undefined]);
 });

@@ -7,6 +7,7 @@ import { type LockedAccess, lockedAccess } from "./access-strictness.ts";
 import { isNothing, takesNothing } from "./answers.ts";
 import { createSchemaReader, type JsonSchema, type SchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import { type LockedKey, lockedKey } from "./locked-keys.ts";
+import { sentAsText } from "./request-parts.ts";
 
 /** The version of the form below. */
 export const contractFormat = 1;
@@ -170,7 +171,7 @@ async function lockedRoute(
     handler: name,
     access: lockedAccess(access as NonNullable<typeof access>), // safe: a route without a rule is not built
     ...(kind === "write" ? { body, ...keyOf(target.once ?? serverKey ?? "either") } : {}),
-    ...(input === undefined ? {} : { input: await reader.read(input, "input", `${where} input`) }),
+    ...(input === undefined ? {} : { input: await reader.read(input, "input", `${where} input`, sentAsText(route, target)) }),
     ...(said === undefined ? {} : { output: said }),
     ...(statuses === undefined ? {} : { statuses: [...statuses].sort((one, other) => one - other) }),
     ...(Object.keys(errors).length === 0 ? {} : { errors }),

@@ -3,6 +3,7 @@ import { arktypeSchema, isArkType } from "./arktype-schema.ts";
 import { importFrom } from "./import-from.ts";
 import { withMissingMembers } from "./missing-members.ts";
 import { type JsonSchema, mapParts, type ReadOptions, type Side, unsaid, unsaidMark } from "./schema.ts";
+import { metByTexts } from "./sent-texts.ts";
 import { valibotSchema } from "./valibot-schema.ts";
 import { isZod, zodSchema } from "./zod-schema.ts";
 
@@ -23,8 +24,10 @@ export interface SchemaReader {
   /**
    * The JSON Schema of one side, without `$schema`; its `$defs` are its own. What cannot be said stands in it with
    * `x-keelson-unsaid`, and has an entry in `unsaid`.
+   *
+   * @param isSentAsText - of an input's fields: whether requests have one as a text and nothing else. Default: none
    */
-  read(schema: StandardSchemaV1, side: Side, where: string): Promise<JsonSchema>;
+  read(schema: StandardSchemaV1, side: Side, where: string, isSentAsText?: (field: string) => boolean): Promise<JsonSchema>;
   /** What could not be said so far. */
   readonly unsaid: readonly UnsaidSchema[];
 }
@@ -48,10 +51,11 @@ export function createSchemaReader({ from = process.cwd() }: SchemaReaderOptions
     }
     for (const [name, part] of Object.entries(said)) note(part, entry, walked.has(name) ? path : [...path, name]);
   };
-  const read = async (schema: StandardSchemaV1, side: Side, where: string): Promise<JsonSchema> => {
-    const said = await schemaOf(schema, { side, load }).catch((error: unknown) =>
+  const read: SchemaReader["read"] = async (schema, side, where, isSentAsText) => {
+    const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
       unsaid(error instanceof Error ? error.message : String(error)),
     );
+    const said = isSentAsText === undefined ? all : await metByTexts(schema, all, isSentAsText);
     const { $schema: _, ...own } = withoutEmptyTuples(side === "output" ? withMissingMembers(said) : said);
     note(own, { where, vendor: schema["~standard"].vendor });
     return own;

@@ -8,7 +8,7 @@ import { createSchemaReader, type UnsaidSchema } from "./json-schema.ts";
 import { operationOf } from "./operation.ts";
 import { ownOperations } from "./own-operations.ts";
 import { headerParameters } from "./request-headers.ts";
-import { namesOf, templateOf } from "./request-parts.ts";
+import { namesOf, sentAsText, templateOf } from "./request-parts.ts";
 import type { JsonSchema } from "./schema.ts";
 
 export interface OpenApiOptions {
@@ -41,7 +41,9 @@ export async function openApiDocument(server: DeclaredServer, { own, from }: Ope
     const read = async (side: "input" | "output") => {
       const schema = handler[side];
       if (schema === undefined) return side === "input" ? ownOperation?.input : undefined;
-      return components.embed(await reader.read(schema, side, `${handler.name} ${side}`), `${handler.name}.${side}`);
+      const isSentAsText = side === "input" ? sentAsText(route, handler) : undefined;
+      const said = await reader.read(schema, side, `${handler.name} ${side}`, isSentAsText);
+      return components.embed(said, `${handler.name}.${side}`);
     };
     const names = namesOf(route.segments);
     // A document has each path once: two that differ in the names of their parameters alone are the same to it.

@@ -1,7 +1,7 @@
 import type { BodyKind } from "../http/message.ts";
-import type { Segment } from "../http/route.ts";
+import type { ParsedRoute, Segment } from "../http/route.ts";
 import type { Components } from "./components.ts";
-import type { DeclaredOperation } from "./declared-operation.ts";
+import type { DeclaredHandler, DeclaredOperation } from "./declared-operation.ts";
 import { type Fields, fieldsOf, withoutFields } from "./fields.ts";
 import { isObject, type JsonSchema, mapParts } from "./schema.ts";
 
@@ -148,6 +148,15 @@ function isOfTexts({ properties }: Fields, components: Components): boolean {
     const values = schema["enum"] ?? ("const" in schema ? [schema["const"]] : undefined);
     return schema["type"] === "string" || (Array.isArray(values) && values.every((value) => typeof value === "string"));
   });
+}
+
+/** Says of a field of an input whether a request has it as a text, and nothing else: in a path, a query or a form. */
+export function sentAsText(
+  { segments }: Pick<ParsedRoute, "segments">,
+  { kind, body }: Pick<DeclaredHandler, "kind" | "body">,
+): (field: string) => boolean {
+  const inPath = namesOf(segments);
+  return (field) => kind === "query" || body === "form" || inPath.includes(field);
 }
 
 /** The names of a route's parameters, in their order. */

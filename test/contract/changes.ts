@@ -135,8 +135,8 @@ export const changeCases: readonly ChangeCase[] = [
   {
     name: "a larger least number is asked for in a parameter",
     oasdiff: "request-parameter-min-increased",
-    before: list(z.object({ page: z.number().min(0) })),
-    after: list(z.object({ page: z.number().min(1) })),
+    before: list(z.object({ page: z.coerce.number().min(0) })),
+    after: list(z.object({ page: z.coerce.number().min(1) })),
     expected: ["client GET /items query.page input-minimum-raised"],
   },
   {

@@ -1,0 +1,62 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { isObject, type JsonSchema, unsaid } from "./schema.ts";
+
+/**
+ * The schema of an input as requests can meet it: a field that is sent as a text is not described where its schema takes
+ * numbers or booleans, and no text of one: `not` says that nothing fits. Each request that a number allows would be refused.
+ */
+export async function metByTexts(
+  schema: StandardSchemaV1,
+  said: JsonSchema,
+  isSentAsText: (field: string) => boolean,
+): Promise<JsonSchema> {
+  const { properties } = said;
+  if (!isObject(properties)) return said;
+  const fields = await Promise.all(
+    Object.entries(properties).map(async ([field, part]): Promise<[string, unknown]> => {
+      const isMet = !isSentAsText(field) || !isObject(part) || (await takesText(schema, field, part));
+      return [field, isMet ? part : { ...unsaid(noText), not: {} }];
+    }),
+  );
+  return { ...said, properties: Object.fromEntries(fields) };
+}
+
+const noText = "it is sent as a text, which its schema refuses; convert it, as z.coerce.number() and z.stringbool() do";
+
+/** Whether no value is known that a field takes as it is, and refuses as a text. */
+async function takesText(schema: StandardSchemaV1, field: string, part: JsonSchema): Promise<boolean> {
+  for (const value of valuesOf(part)) {
+    const text = Array.isArray(value) ? value.map(String) : String(value);
+    if ((await takes(schema, field, value)) && !(await takes(schema, field, text))) return false;
+  }
+  return true;
+}
+
+/** Values to try, of which the schema may refuse some. Where it takes texts as well, there is nothing to try. */
+function valuesOf(part: JsonSchema): readonly unknown[] {
+  const { minimum, maximum, exclusiveMinimum, multipleOf, items } = part;
+  const choices = [part["anyOf"], part["oneOf"]].flat().filter(isObject);
+  if ([part, ...choices].some(isOfText)) return [];
+  const given = [part["const"], part["enum"], minimum, maximum, Number(exclusiveMinimum) + 1, multipleOf].flat();
+  return [
+    ...[...given, 0, 1, ...([part["type"]].flat().includes("boolean") ? [true] : [])].filter(
+      (value) => typeof value === "number" || typeof value === "boolean",
+    ),
+    ...(isObject(items) ? valuesOf(items).map((value) => [value, value]) : []),
+    ...choices.flatMap(valuesOf),
+  ];
+}
+
+function isOfText({ type, enum: values, const: value }: JsonSchema): boolean {
+  return [type].flat().includes("string") || [values, value].flat().some((one) => typeof one === "string");
+}
+
+/** Whether one field fits. What fails elsewhere says nothing of it; a schema that throws has said no. */
+async function takes(schema: StandardSchemaV1, field: string, value: unknown): Promise<boolean> {
+  try {
+    const { issues = [] } = await schema["~standard"].validate({ [field]: value });
+    return !issues.some(({ path: [first] = [] }) => (typeof first === "object" ? first.key : first) === field);
+  } catch {
+    return false;
+  }
+}
