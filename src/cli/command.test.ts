@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { decodeJwt } from "jose";
@@ -168,6 +168,17 @@ describe("the program", () => {
         user: { id: "ann" },
       });
     }
+  });
+
+  test.each([
+    ["ends the process", "process.exit(0);"],
+    ["ends the process with a failure", "process.exit(1);"],
+    ["is never loaded", "await new Promise(() => {});"],
+  ])("a module that %s is no check that found nothing", async (_what, source) => {
+    await writeFile(join(folder, "module.mjs"), source);
+    const { code, stdout, stderr } = await execute(["doctor", "module.mjs"]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toContain("keelson: module.mjs has ended the process while it was loaded; name one that only builds the server");
   });
 
   test("a reader that has seen enough does not make the command fail", async () => {

@@ -30,10 +30,18 @@ export async function findServer(module: string): Promise<Server> {
 export async function loadModule(module: string): Promise<Readonly<Record<string, unknown>>> {
   const path = resolve(module);
   if (!existsSync(path)) throw new UsageError(`there is no module ${JSON.stringify(module)}`);
+  const endEarly = () => {
+    process.stderr.write(`keelson: ${module} has ended the process while it was loaded; name one that only builds the server\n`);
+    // Whatever the module said: nobody is to believe that it was looked at.
+    process.exitCode = 2;
+  };
+  process.once("exit", endEarly);
   try {
     return await import(/* @vite-ignore */ pathToFileURL(path).href);
   } catch (error) {
     throw new Error(`${module} cannot be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  } finally {
+    process.off("exit", endEarly);
   }
 }
 
