@@ -178,7 +178,9 @@ describe("the program", () => {
     await writeFile(join(folder, "module.mjs"), source);
     const { code, stdout, stderr } = await execute(["doctor", "module.mjs"]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    expect(stderr).toContain("keelson: module.mjs has ended the process while it was loaded; name one that only builds the server");
+    expect(stderr).toContain(
+      "keelson: module.mjs has ended the process while it was loaded; name one that only builds the server",
+    );
   });
 
   test("a reader that has seen enough does not make the command fail", async () => {

@@ -54,6 +54,10 @@ const files = {
   "text.json": "{",
   "newer.json": `{ "format": 2 }`,
   "short.json": `{ "format": 1, "routes": [] }`,
+  "nowhere.json": JSON.stringify({
+    ...{ format: 1, events: [], jobs: [], channels: [], consumers: [], schedules: [], keys: [] },
+    routes: [{ path: "/mugs", handler: "x", access: "tenant" }],
+  }),
   "odd.json": JSON.stringify({
     ...{ format: 1, events: [], jobs: [], channels: [], consumers: [], schedules: [], keys: [] },
     routes: [{ method: "POST", path: "/mugs", handler: "x", access: "tenant", input: { allOf: 7 } }],
@@ -111,6 +115,16 @@ describe("keelson contract write", () => {
       keys: [{ id: "mugs:config:limit", bounds: { min: 1, max: 10 } }],
     });
     expect(text.endsWith("}\n")).toBe(true);
+  });
+
+  test("writes the same bytes whatever the order of an enum, and of the rules that are asked for together", async () => {
+    const of = (values: string, numbers: string, rule: string) =>
+      moduleOf(
+        create(`z.object({ size: z.enum(${values}), count: z.literal(${numbers}) })`).replace("access.tenant", `access.${rule}`),
+      );
+    await writeFile(at("ordered.mjs"), of('["s", "m"]', "[2, 10]", 'anyOf(access.admin, access.roles("editor"))'));
+    await writeFile(at("turned.mjs"), of('["m", "s"]', "[10, 2]", 'anyOf(access.roles("editor"), access.admin)'));
+    expect(await readFile(await written("turned.mjs"), "utf8")).toBe(await readFile(await written("ordered.mjs"), "utf8"));
   });
 
   test("makes the directory that the lock is to be in, and says why it cannot be written", async () => {
@@ -206,6 +220,7 @@ Breaks nobody:
     ["none.json", /no format; keelson contract write makes one/],
     ["text.json", /is not JSON.*write it anew/],
     ["newer.json", /its format is 2, and this keelson reads 1/],
+    ["nowhere.json", /its routes are not a list/],
     ["short.json", /its events are not a list/],
     ["missing.json", /there is no lock .*keelson contract write server.mjs --file missing.json makes it/],
     [".", /the lock .* cannot be read: EISDIR/],

@@ -12,12 +12,16 @@ export type LockedAccess =
   | { readonly anyOf: readonly LockedAccess[] }
   | { readonly allOf: readonly LockedAccess[] };
 
-/** A rule in the form that the lock stores. Roles are sorted: their order says nothing. */
+/** A rule in the form that the lock stores. Sorted: the order of roles and rules says nothing. */
 export function lockedAccess({ kind, names, rules }: AccessRule): LockedAccess {
   if (kind === "roles") return { roles: [...new Set(names)].sort() };
-  if (kind === "anyOf") return { anyOf: rules.map(lockedAccess) };
-  if (kind === "allOf") return { allOf: rules.map(lockedAccess) };
+  if (kind === "anyOf") return { anyOf: locked(rules) };
+  if (kind === "allOf") return { allOf: locked(rules) };
   return kind;
+}
+
+function locked(rules: readonly AccessRule[]): readonly LockedAccess[] {
+  return rules.map(lockedAccess).toSorted((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
 }
 
 /**

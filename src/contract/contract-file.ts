@@ -20,29 +20,32 @@ export function readContract(text: string): Contract {
     );
   }
   if (format !== contractFormat) throw new Error("it has no format; keelson contract write makes one");
-  const wrong = lists.find(([name, id]) => !hasList(read, name, id));
+  const wrong = lists.find(([name, ...ids]) => !hasList(read, name, ids));
   if (wrong !== undefined) throw new Error(`its ${wrong[0]} are not a list of what keelson writes; write it anew`);
   return read as Contract; // safe: its format is known, and each entry has what it is known by
 }
 
 /** By what the entries of each list are known. */
 const lists = [
-  ["routes", "path"],
+  ["routes", "method", "path"],
   ["events", "type"],
   ["jobs", "name"],
   ["channels", "name"],
-  ["consumers", "name"],
+  ["consumers", "name", "event"],
   ["schedules", "name"],
   ["keys", "id"],
 ] as const;
 
-function hasList(read: unknown, name: string, id: string): boolean {
+function hasList(read: unknown, name: string, ids: readonly string[]): boolean {
   const list = Object(read)[name];
-  return Array.isArray(list) && list.every((entry) => typeof Object(entry)[id] === "string");
+  return Array.isArray(list) && list.every((entry) => ids.every((id) => typeof Object(entry)[id] === "string"));
 }
 
-function isNames(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.every((name) => typeof name === "string");
+/** Lists of a schema whose order says nothing. */
+const sets: ReadonlySet<string> = new Set(["required", "enum", "type"]);
+
+function byText(one: unknown, other: unknown): number {
+  return JSON.stringify(one) < JSON.stringify(other) ? -1 : 1;
 }
 
 /** With the members of each schema in the order of their names; those of a route stay in the order of their importance. */
@@ -53,7 +56,7 @@ function ordered(contract: Contract): unknown {
     if (typeof value !== "object" || value === null) return value;
     const entries = Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1));
     return Object.fromEntries(
-      entries.map(([name, part]) => [name, name === "required" && isNames(part) ? part.toSorted() : sort(part)]),
+      entries.map(([name, part]) => [name, sets.has(name) && Array.isArray(part) ? part.map(sort).toSorted(byText) : sort(part)]),
     );
   };
   const within = (value: unknown): unknown => {
