@@ -408,3 +408,9 @@ test("without options it sends five times, with random pauses", async () => {
   await expect(retryingFetch()(origin)).rejects.toMatchObject({ attempts: 5 });
   expect(arrived).toHaveLength(5);
 });
+
+test("attempts that are no number are one", async () => {
+  steps = [answer(503, {}), answer(503, {})];
+  const response = await retryingFetch({ attempts: Number("three") })(origin);
+  expect([response.status, arrived.length]).toEqual([503, 1]);
+});

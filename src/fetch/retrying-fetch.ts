@@ -72,7 +72,7 @@ export function createRetryingFetch(options: RetryingFetchOptions, machine: Mach
     const most = repeatable ? attempts : 1;
     const untilMs = machine.now() + totalMs;
     for (let attempt = 1; ; attempt++) {
-      const isLast = attempt >= most;
+      const isLast = !(attempt < most); // of what is no number, the first
       const limitMs = Math.min(attemptMs, untilMs - machine.now());
       const send = options.fetch ?? globalThis.fetch;
       const outcome = await sendOnce(send, isLast ? request : request.clone(), { more, limitMs, isLast });
