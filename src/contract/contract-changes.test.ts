@@ -21,7 +21,21 @@ const changed = (before: object, after: object) =>
 describe("a change of a route:", () => {
   test.each<[string, object, object, string[]]>([
     ["nothing", {}, {}, []],
-    ["another handler", {}, { handler: "a.b.d" }, []],
+    ["another handler", {}, { handler: "a.b.d" }, ["- it keys-forgotten a.b.c -> a.b.d"]],
+    [
+      "another handler, where keys last",
+      { key: "required", keptSeconds: 86_400 },
+      { key: "required", keptSeconds: 86_400, handler: "a.b.d" },
+      ["client it keys-forgotten a.b.c -> a.b.d"],
+    ],
+    ["another handler, whose keys nobody kept", { key: "none" }, { key: "none", handler: "a.b.d" }, []],
+    ["another handler, which keeps no keys", {}, { key: "none", handler: "a.b.d" }, ["client it key-ignored either -> none"]],
+    [
+      "another handler of a query",
+      { body: undefined, key: undefined },
+      { body: undefined, key: undefined, handler: "a.b.d" },
+      [],
+    ],
     ["a stricter rule", {}, { access: "admin" }, ['client it access-stricter "tenant" -> "admin"']],
     ["a wider rule", {}, { access: "everyone" }, ['- it access-widened "tenant" -> "everyone"']],
     ["another body", {}, { body: "form" }, ["client it body-changed json -> form"]],

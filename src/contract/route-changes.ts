@@ -41,7 +41,11 @@ function keyChanges(before: LockedRoute, after: LockedRoute, client: Say, listed
   const { key: was = "either", keptSeconds: kept = 300 } = before;
   const { key: is = "either", keptSeconds: keeps = 300 } = after;
   const isShorter = keeps < kept && is !== "none";
+  // A claim has the handler's name: a retry after the release is another write.
+  const isForgotten = before.handler !== after.handler && before.body !== undefined && was !== "none" && is !== "none";
+  const forgotten = was === "required" ? client : listed;
   return [
+    ...(isForgotten ? [forgotten("keys-forgotten", `${before.handler} -> ${after.handler}`)] : []),
     ...(is === "required" && was !== "required" ? [client("key-required", `${was} -> ${is}`)] : []),
     ...(headers[is] < headers[was] && is !== "required" ? [client("key-ignored", `${was} -> ${is}`)] : []),
     ...(was === "required" && is !== "required" && is !== "none" ? [listed("key-optional", `${was} -> ${is}`)] : []),
