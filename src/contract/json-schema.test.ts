@@ -179,7 +179,7 @@ describe("a schema never forbids what its library takes", () => {
     ])("%s", async (_, schema, value) => {
       for (const side of ["input", "output"] as const) {
         const { said } = await read(schema, side);
-        expect(new Ajv2020().validate(said, value), JSON.stringify(said)).toBe(true);
+        expect(new Ajv2020({ strictTypes: false }).validate(said, value), JSON.stringify(said)).toBe(true);
       }
     });
 
@@ -197,7 +197,7 @@ describe("a schema never forbids what its library takes", () => {
         })
         .meta({ id: "Tree" });
       const { said } = await read(tree);
-      const ajv = new Ajv2020();
+      const ajv = new Ajv2020({ strictTypes: false });
       expect(ajv.validate(said, { a: "1", child: { ...both, child: both } }), JSON.stringify(said)).toBe(true);
       expect(ajv.validate(said, { a: "1", child: { ...both, child: { ...both, c: "3" } } })).toBe(false);
     });
@@ -215,8 +215,10 @@ describe("a schema never forbids what its library takes", () => {
 
     test("and nothing else where each is closed", async () => {
       const { said } = await read(named.and(b.describe("second")));
-      expect(new Ajv2020().validate(said, { ...both, more: true })).toBe(false);
-      expect(new Ajv2020().validate((await read(named.and(z.looseObject({})))).said, { a: "1", more: true })).toBe(true);
+      expect(new Ajv2020({ strictTypes: false }).validate(said, { ...both, more: true })).toBe(false);
+      expect(
+        new Ajv2020({ strictTypes: false }).validate((await read(named.and(z.looseObject({})))).said, { a: "1", more: true }),
+      ).toBe(true);
     });
   });
 

@@ -3,7 +3,7 @@ import { arktypeSchema, isArkType } from "./arktype-schema.ts";
 import { importFrom } from "./import-from.ts";
 import { withMissingMembers } from "./missing-members.ts";
 import { type JsonSchema, mapParts, type ReadOptions, type Side, unsaid, unsaidMark } from "./schema.ts";
-import { metByTexts } from "./sent-texts.ts";
+import { withRefusedTexts } from "./sent-texts.ts";
 import { valibotSchema } from "./valibot-schema.ts";
 import { isZod, zodSchema } from "./zod-schema.ts";
 
@@ -55,7 +55,7 @@ export function createSchemaReader({ from = process.cwd() }: SchemaReaderOptions
     const all = await schemaOf(schema, { side, load }).catch((error: unknown) =>
       unsaid(error instanceof Error ? error.message : String(error)),
     );
-    const said = isSentAsText === undefined ? all : await metByTexts(schema, all, isSentAsText);
+    const said = isSentAsText === undefined ? all : await withRefusedTexts(schema, all, isSentAsText);
     const { $schema: _, ...own } = withoutEmptyTuples(side === "output" ? withMissingMembers(said) : said);
     note(own, { where, vendor: schema["~standard"].vendor });
     return own;

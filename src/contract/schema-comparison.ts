@@ -262,6 +262,7 @@ const tagKinds: Readonly<Record<string, DifferenceKind>> = {
   pattern: "pattern",
   format: "format",
   uniqueItems: "unique-items",
+  "x-keelson-takes-text": "changed-type",
 };
 
 /** Multiples of whole numbers are sure; a list of one has no repeats. */

@@ -1,6 +1,6 @@
 import { canonical } from "./canonical.ts";
 import { allTypes, partOf, shapesOfTypes, valueShape } from "./keyword-shapes.ts";
-import { unsaidMark } from "./schema.ts";
+import { noTextMark, unsaidMark } from "./schema.ts";
 import {
   allOf,
   isHigher,
@@ -197,4 +197,4 @@ function ruleOf(keyword: string, node: Readonly<Record<string, unknown>>): Schem
 }
 
 /** Keywords that mean the same wherever they stand; others say something together with what stands beside them. */
-const alone: ReadonlySet<string> = new Set(["not", "dependentRequired", "dependentSchemas"]);
+const alone: ReadonlySet<string> = new Set(["not", "dependentRequired", "dependentSchemas", ...Object.keys(noTextMark)]);

@@ -14,6 +14,9 @@ export interface ReadOptions {
 /** Says in a schema that nothing was said, and why. */
 export const unsaidMark = "x-keelson-unsaid";
 
+/** Says of a field that requests have as a text that its schema refuses texts. */
+export const noTextMark = { "x-keelson-takes-text": false } as const;
+
 const annotations: readonly string[] = [
   "$schema",
   "$defs",

@@ -1,11 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { isObject, type JsonSchema, unsaid } from "./schema.ts";
+import { isObject, type JsonSchema, noTextMark } from "./schema.ts";
 
 /**
- * The schema of an input as requests can meet it: a field that is sent as a text is not described where its schema takes
- * numbers or booleans, and no text of one: `not` says that nothing fits. Each request that a number allows would be refused.
+ * The schema of an input with a mark at each field that is sent as a text, and whose schema takes numbers or booleans, but no text
+ * of one: JSON Schema has the same words for what converts a text and for what refuses it.
  */
-export async function metByTexts(
+export async function withRefusedTexts(
   schema: StandardSchemaV1,
   said: JsonSchema,
   isSentAsText: (field: string) => boolean,
@@ -14,14 +14,12 @@ export async function metByTexts(
   if (!isObject(properties)) return said;
   const fields = await Promise.all(
     Object.entries(properties).map(async ([field, part]): Promise<[string, unknown]> => {
-      const isMet = !isSentAsText(field) || !isObject(part) || (await takesText(schema, field, part));
-      return [field, isMet ? part : { ...unsaid(noText), not: {} }];
+      const isTaken = !isSentAsText(field) || !isObject(part) || (await takesText(schema, field, part));
+      return [field, isTaken ? part : { ...part, ...noTextMark }];
     }),
   );
   return { ...said, properties: Object.fromEntries(fields) };
 }
-
-const noText = "it is sent as a text, which its schema refuses; convert it, as z.coerce.number() and z.stringbool() do";
 
 /** Whether no value is known that a field takes as it is, and refuses as a text. */
 async function takesText(schema: StandardSchemaV1, field: string, part: JsonSchema): Promise<boolean> {
