@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { noTextMark } from "./schema.ts";
 import { differences, isRefusing } from "./schema-comparison.ts";
 import type { SchemaNode } from "./shape.ts";
 
@@ -461,6 +462,14 @@ describe("a difference says its place and kind:", () => {
       { oneOf: [operator("neg"), operator("not")] },
       { oneOf: [operator("neg"), operator("not"), operator("abs")] },
       [],
+    ],
+    ["no text of it any more", number, { ...number, ...noTextMark }, ["none|changed-type"]],
+    ["a text of it as well", { ...number, ...noTextMark }, number, []],
+    [
+      "a higher minimum of what takes no text",
+      { ...number, minimum: 1, ...noTextMark },
+      { ...number, minimum: 2, ...noTextMark },
+      ["number|least"],
     ],
     ["an annotation", { ...text, title: "A" }, { ...text, description: "B", default: "x", examples: [1] }, []],
   ])("%s", (_name, from, to, expected) => {
