@@ -85,7 +85,16 @@ function shapesOfOne({ node, root: document }: Located, level: number, isLoose: 
       branches.flat(),
     );
   }
-  return shapes;
+  const { unevaluatedProperties: others = true } = node;
+  return others === true ? shapes : (closed(shapes, others) ?? tagged(shapes, "unevaluatedProperties", textOf({ node, root })));
+}
+
+/** With no property that nothing within the schema names. `undefined` where it may be named by another alternative, or by a rule. */
+function closed(shapes: readonly Shape[], others: unknown): readonly Shape[] | undefined {
+  const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
+  if (others !== false || one?.kind !== "object" || more.length > 0 || one.tags.size > 0) return undefined;
+  const { additional = [{ node: false, root: false }] } = one;
+  return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 
 /** What a JSON pointer within the document leads to; `undefined` where there is nothing, or it leads elsewhere. */
@@ -183,7 +192,15 @@ const known: ReadonlySet<string> = new Set([
   ...["type", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "$defs", "definitions"],
   ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "format", "minLength", "maxLength", "pattern"],
   ...["contentEncoding", "contentMediaType", "minItems", "maxItems", "uniqueItems", "prefixItems", "items"],
-  ...["minProperties", "maxProperties", "properties", "required", "additionalProperties", "propertyNames"],
+  ...[
+    "minProperties",
+    "maxProperties",
+    "properties",
+    "required",
+    "additionalProperties",
+    "unevaluatedProperties",
+    "propertyNames",
+  ],
   ...["$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"],
 ]);
 

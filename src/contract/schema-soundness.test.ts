@@ -88,7 +88,9 @@ function namesOf(schema: SchemaNode): readonly string[] {
 /** Lets through what is refused by name alone. */
 function opened(schema: SchemaNode): SchemaNode {
   return JSON.parse(
-    JSON.stringify(schema, (name, part) => (name === "additionalProperties" && part === false ? undefined : part)),
+    JSON.stringify(schema, (name, part) =>
+      /^(?:additional|unevaluated)Properties$/.test(name) && part === false ? undefined : part,
+    ),
   ) as SchemaNode; // safe: as it was
 }
 
@@ -166,6 +168,7 @@ const { schema: anySchema } = fc.letrec<{ schema: SchemaNode; leaf: SchemaNode; 
         anyOf: some(fc.array(tie("schema"), { minLength: 1, maxLength: 3 })),
         allOf: some(fc.array(tie("schema"), { minLength: 1, maxLength: 2 })),
         oneOf: some(fc.array(tie("schema"), { minLength: 1, maxLength: 2 })),
+        unevaluatedProperties: some(fc.constant(false)),
       }),
     },
   ),
