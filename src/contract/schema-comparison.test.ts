@@ -493,6 +493,13 @@ describe("a difference says its place and kind:", () => {
       { allOf: [only({ a: text }, { patternProperties: { "^x": text } })], unevaluatedProperties: false },
       ["none|cannot-tell"],
     ],
+    ["no property of what is no object", text, { ...text, unevaluatedProperties: false }, []],
+    [
+      "nothing else than what one object has, and another type",
+      { anyOf: [text, only({ a: text })] },
+      { anyOf: [text, only({ a: text })], unevaluatedProperties: false },
+      ["* unnamed"],
+    ],
     [
       "nothing else than one value",
       { const: { a: 1 } },
@@ -566,6 +573,8 @@ describe("a difference says its place and kind:", () => {
     expect(said({ ...text, allOf: [{ pattern: "a" }, { pattern: "b" }] }, { ...text, pattern: "c" })).toEqual(["a, b -> c"]);
     expect(said(text, { ...text, not: { const: "x" } })).toEqual([" -> not"]);
     expect(said(text, { $ref: "#/$defs/x" })).toEqual([" -> $ref"]);
+    const two = { anyOf: [only({ a: text }), only({ b: text })] };
+    expect(said(two, { ...two, unevaluatedProperties: false })).toContain(" -> unevaluatedProperties");
     expect(said(text, { oneOf: [text, { ...text, minLength: 1 }] })).toEqual([" -> oneOf"]);
     expect(said(only({}), only({ a: text }))).toEqual([" -> there"]);
     expect(said(only({}), only({ a: text }, { required: ["a"] }))).toEqual([" -> required"]);

@@ -4,6 +4,7 @@ import {
   type ArrayShape,
   isHigher,
   isLower,
+  isRefusal,
   itemOf,
   type Limit,
   type ObjectShape,
@@ -203,10 +204,6 @@ const text: SchemaNode = { type: "string" };
 /** Names are texts, whatever else their schema says. */
 function allNames({ names }: ObjectShape): Schema {
   return [{ node: text, root: text }, ...names];
-}
-
-function isRefusal(schema: Schema | undefined): boolean {
-  return schema?.some(({ node }) => node === false) ?? false;
 }
 
 function valueDifferences(shape: ValueShape, alternatives: readonly Shape[], path: string): readonly Difference[] {

@@ -5,6 +5,7 @@ import {
   allOf,
   isHigher,
   isLower,
+  isRefusal,
   itemOf,
   type Located,
   noTags,
@@ -86,14 +87,16 @@ function shapesOfOne({ node, root: document }: Located, level: number, isLoose: 
     );
   }
   const { unevaluatedProperties: others = true } = node;
-  return others === true ? shapes : (closed(shapes, others) ?? tagged(shapes, "unevaluatedProperties", textOf({ node, root })));
+  if (others === true) return shapes;
+  return closed(shapes, partOf(others, root)) ?? tagged(shapes, "unevaluatedProperties", textOf({ node, root }));
 }
 
 /** With no property that nothing within the schema names. `undefined` where it may be named by another alternative, or by a rule. */
-function closed(shapes: readonly Shape[], others: unknown): readonly Shape[] | undefined {
+function closed(shapes: readonly Shape[], others: Schema): readonly Shape[] | undefined {
   const [one, ...more] = shapes.filter((shape) => typeOf(shape) === "object");
-  if (others !== false || one?.kind !== "object" || more.length > 0 || one.tags.size > 0) return undefined;
-  const { additional = [{ node: false, root: false }] } = one;
+  if (one === undefined) return shapes;
+  if (!isRefusal(others) || one.kind !== "object" || more.length > 0 || one.tags.size > 0) return undefined;
+  const { additional = others } = one;
   return shapes.map((shape) => (shape === one ? { ...one, additional } : shape));
 }
 

@@ -101,6 +101,11 @@ export function propertyOf({ properties, additional = [] }: ObjectShape, name: s
   return properties.get(name) ?? additional;
 }
 
+/** Whether a schema says that nothing fits it. */
+export function isRefusal(schema: Schema | undefined): boolean {
+  return schema?.some(({ node }) => node === false) ?? false;
+}
+
 /** The type of what a shape accepts. */
 export function typeOf(shape: Shape): string {
   return shape.kind === "value" ? typeOfValue(shape.value) : shape.kind;
