@@ -79,7 +79,9 @@ function contentOf(output: JsonSchema | undefined, components: Components): Json
 type Kind = "text" | "json";
 
 /** How the values of a schema are sent: a text as it is, and all else as JSON. What says nothing of it is JSON. */
-function kindsOf(given: JsonSchema, components: Components): ReadonlySet<Kind> {
+function kindsOf(given: JsonSchema, components: Components, above: readonly unknown[] = []): ReadonlySet<Kind> {
+  const { $ref } = given;
+  if ($ref !== undefined && above.includes($ref)) return new Set(); // an alternative of itself adds none
   const { type, anyOf, oneOf, ...schema } = components.resolve(given);
   if (type !== undefined) return new Set([type].flat().map((name) => (name === "string" ? "text" : "json")));
   const values = "const" in schema ? [schema["const"]] : schema["enum"];
@@ -87,7 +89,7 @@ function kindsOf(given: JsonSchema, components: Components): ReadonlySet<Kind> {
   const choices = anyOf ?? oneOf;
   // Safe: of schemas.
   const parts = (Array.isArray(choices) ? choices : []) as readonly JsonSchema[];
-  const kinds = parts.filter((part) => !isNothing(part)).flatMap((part) => [...kindsOf(part, components)]);
+  const kinds = parts.filter((part) => !isNothing(part)).flatMap((part) => [...kindsOf(part, components, [...above, $ref])]);
   return new Set(kinds.length === 0 ? ["json"] : kinds);
 }
 

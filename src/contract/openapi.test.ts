@@ -279,6 +279,10 @@ describe("what an operation answers", () => {
     for (const output of [z.unknown(), z.union([mug, z.int()]), v.picklist([1, 2])]) {
       expect(await kindsOf(output)).toEqual(["application/json"]);
     }
+    // A union that is an alternative of itself.
+    const texts: z.ZodType = z.union([z.string(), z.lazy(() => texts)]);
+    const either: z.ZodType = z.union([z.int(), z.lazy(() => either), texts]).meta({ id: "Either" });
+    expect([await kindsOf(texts), await kindsOf(either)]).toEqual([["*/*"], ["application/json", "*/*"]]);
     const undeclared = { "*/*": { schema: { description: "The operation declares no output." } } };
     expect(await answersOf({})).toEqual({ 200: { content: undeclared, headers: id }, 204: { content: undefined, headers: id } });
   });
