@@ -230,6 +230,8 @@ function memoryStore(): ClaimStore {
       return true;
     },
     release: async (key) => void records.delete(keyText(key)),
+    vacate: unused,
+    extend: unused,
     read: unused,
     renew: unused,
     commit: unused,

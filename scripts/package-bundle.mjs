@@ -13,7 +13,7 @@ export const bundleDirectory = join(root, "infra/dist");
 const budgets = {
   "read at start, without SDK and zod": 79_500,
   "read at start": 360_000,
-  "all of it": 1_260_000,
+  "all of it": 1_280_000,
 };
 
 /** What is no code of the sample and keelson's. */

@@ -81,7 +81,7 @@ export type { BodyKind } from "./http/message.ts";
 export { type Reply, type ReplyOptions, reply } from "./http/reply.ts";
 export { type AccessRule, access } from "./identity/access.ts";
 export type { AuthOptions, ClaimNames } from "./identity/auth-options.ts";
-export type { AuthenticatedUser, User } from "./identity/user.ts";
+export type { AuthenticatedUser, TenantUser, User } from "./identity/user.ts";
 export type { LogOptions, RequestLines } from "./log/log-options.ts";
 export type { Logger, LogLevel } from "./log/logger.ts";
 export type { PowertoolsLogger } from "./log/powertools-logger.ts";

@@ -53,8 +53,12 @@ export async function openAwsAdapters(
           ...{ endpoint: endpointOf(variables, "STS"), region: account.region },
         });
   // Loaded where there is anything behind it.
-  const wall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions, metrics);
-  const inAccount = wall?.account;
+  const tenantWall = tables.length === 0 ? undefined : (await import("../wall/wall.ts")).createWall(tables, sessions, metrics);
+  const inAccount = tenantWall?.account;
+  // Production has the roles themselves.
+  const uses = runtime.environment === "production" ? undefined : await import("../run/table-uses.ts");
+  const wall = uses?.withUses(runtime, tenantWall) ?? tenantWall;
+  const across = inAccount && { stackFor: inAccount.stackAcross };
   const committing = inAccount && ((tenantId: string) => databaseWith(database, (stack) => inAccount.stackOf(stack, tenantId)));
   const configName = runtime.tableName(configTable.name);
   const lean = measured ? measured.measuredRows(light?.rows, metrics) : light?.rows;
@@ -65,7 +69,7 @@ export async function openAwsAdapters(
   return {
     database,
     databaseFor: requestDatabases(database, wall),
-    databaseAcrossTenants: requestDatabases(database, inAccount && { stackFor: inAccount.stackAcross }),
+    databaseAcrossTenants: requestDatabases(database, uses?.withUses(runtime, across) ?? across),
     wall,
     configRows: former?.reader(rows) ?? rows,
     configStore: dynamoConfigStore(database, configName, { former }),

@@ -1,6 +1,6 @@
 import type { Database } from "../context/database.ts";
 import { type AsideItem, asidePartition, itemBefore } from "./aside-item.ts";
-import { marshalled } from "./claim-store.ts";
+import { marshalled } from "./claim-form.ts";
 
 /** The events of an outbox that were set aside. */
 export interface AsideStore {

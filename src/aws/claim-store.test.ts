@@ -97,6 +97,55 @@ test("only its owner renews, completes and releases a claim; completing twice is
   expect(await store.read(open)).toBeUndefined();
 });
 
+test("a claim whose lease is over gives way to its own generation alone", async () => {
+  const key = newKey();
+  const laterMs = nowMs + leaseMs + skewMs + 1;
+  await store.take(key, takenClaim("ann", nowMs, { generation: "ann" }), nowMs);
+  const found = await store.take(key, takenClaim("bob", laterMs, { generation: "bob" }), laterMs);
+  expect(found).toMatchObject({ owner: "ann", generation: "ann" });
+  expect(await store.take(key, takenClaim("bob", laterMs), laterMs)).toMatchObject({ owner: "ann" });
+  const inherited = takenClaim("bob", laterMs, { generation: "ann" });
+  expect(await store.take(key, inherited, laterMs)).toBeUndefined();
+  expect(await store.read(key)).toEqual(inherited);
+});
+
+test("a claim that is vacated is over at once, keeps its generation, and is nobody's", async () => {
+  const key = newKey();
+  await store.take(key, takenClaim("ann", nowMs, { generation: "ann", fingerprint: "f" }), nowMs);
+  await store.vacate(key, "bob", 1_900_000_000);
+  expect(await store.read(key)).toMatchObject({ owner: "ann" });
+  await store.vacate(key, "ann", 1_900_000_000);
+  const vacant = await store.read(key);
+  expect(vacant).toMatchObject({ status: "INPROGRESS", owner: "", generation: "ann", expiresAt: 1_900_000_000 });
+  expect(judge(vacant, "bob", nowMs)).toBe("free");
+  expect(await store.renew(key, "ann", nowMs, 1)).toBe(false);
+  expect(await store.take(key, takenClaim("bob", nowMs, { generation: "ann" }), nowMs)).toBeUndefined();
+});
+
+test("a completed claim is extended, never shortened, and only while it is the one that was seen", async () => {
+  const key = newKey();
+  await store.take(key, takenClaim("ann", nowMs), nowMs);
+  await store.extend(key, "ann", 1_900_000_000);
+  expect(await store.read(key)).toMatchObject({ status: "INPROGRESS", expiresAt: takenClaim("ann", nowMs).expiresAt });
+  await store.complete(key, completedClaim("ann", nowMs));
+  for (const expiresAt of [1_900_000_000, 1_800_000_000]) await store.extend(key, "ann", expiresAt);
+  await store.extend(key, "bob", 2_000_000_000);
+  expect(await store.read(key)).toMatchObject({ status: "COMPLETED", expiresAt: 1_900_000_000 });
+});
+
+test("a commit that does not complete its claim is refused once somebody else holds it", async () => {
+  const key = newKey();
+  await store.take(key, takenClaim("ann", nowMs), nowMs);
+  const put = (pk: string) => ({ Put: { TableName: tableName, Item: { pk, sk: "held" } } });
+  const held = (owner: string) => ({ key, owner });
+  expect(await store.commit({ items: [put("h1")], token: "h1", completed: undefined, held: held("bob") })).toMatchObject([
+    { code: "None" },
+    { code: "ConditionalCheckFailed" },
+  ]);
+  expect(await store.commit({ items: [put("h2")], token: "h2", completed: undefined, held: held("ann") })).toBeUndefined();
+  expect(await store.read(key)).toMatchObject({ status: "INPROGRESS", owner: "ann" });
+});
+
 test("a large result lies in parts of its owner, in their order", async () => {
   const key = newKey();
   const parts = Array.from({ length: 30 }, (_, n) => new Uint8Array([n]));

@@ -1,20 +1,28 @@
-import type { AttributeValue } from "@aws-sdk/client-dynamodb";
 import type { TransactWriteCommandInput } from "@aws-sdk/lib-dynamodb";
 import type { Database } from "../context/database.ts";
-import { type ClaimInProgress, type ClaimKey, type ClaimRecord, skewMs } from "../once/claim.ts";
+import { type ClaimInProgress, type ClaimKey, skewMs } from "../once/claim.ts";
 import type { ClaimCommit, ClaimStore } from "../once/claim-store.ts";
+import { type ClaimForm, claimAttributes, heldBy, holding, type Item, marshalled, ownedNames, ownForm } from "./claim-form.ts";
 
 /** How many keys DynamoDB takes in one BatchGetItem, and their answer ends at 16 MB. */
 const partsPerRead = 25;
 
-const free = [
-  "attribute_not_exists(#status)",
-  "(#status = :completed AND expiration <= :nowSeconds)",
-  "(#status = :inProgress AND in_progress_expiration < :leasedUntil)",
+const leaseIsOver = [
+  "in_progress_expiration < :leasedUntil",
   // As Powertools leaves them where it knows no Lambda context.
-  "(#status = :inProgress AND attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
+  "(attribute_not_exists(in_progress_expiration) AND expiration < :leasedUntilSeconds)",
 ].join(" OR ");
 const names = { "#status": "status" };
+
+/** The condition under which a claim of a generation is put. */
+function isFree(generation: string | undefined): string {
+  const isOurs = generation === undefined ? "attribute_not_exists(generation)" : "generation = :generation";
+  return [
+    "attribute_not_exists(#status)",
+    "(#status = :completed AND expiration <= :nowSeconds)",
+    `(#status = :inProgress AND ${isOurs} AND (${leaseIsOver}))`,
+  ].join(" OR ");
+}
 
 /** Claims in DynamoDB. */
 export interface DynamoClaimStore extends ClaimStore {
@@ -50,9 +58,10 @@ export function dynamoClaimStore(
       const command = new PutItemCommand({
         TableName: tableName,
         Item: { ...marshalled(ownedKey(itemKey, key)), ...form.write(claim) },
-        ConditionExpression: free,
+        ConditionExpression: isFree(claim.generation),
         ExpressionAttributeNames: names,
         ExpressionAttributeValues: marshalled({
+          ...(claim.generation === undefined ? {} : { ":generation": claim.generation }),
           ":completed": "COMPLETED",
           ":inProgress": "INPROGRESS",
           ":nowSeconds": Math.floor(nowMs / 1000),
@@ -122,9 +131,42 @@ export function dynamoClaimStore(
       // Where it does not hold it is gone, or somebody else's: released either way.
       await holds(() => database.send(command));
     },
-    commit: async ({ items, token, completed, tenantId }) => {
+    vacate: async (key, owner, expiresAt) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        // An older version of keelson takes this for a lease that is over, too.
+        UpdateExpression: "SET in_progress_expiration = :over, expiration = :expiration REMOVE #owner",
+        ConditionExpression: "#owner = :owner AND #status = :inProgress",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({
+          ":over": 0,
+          ":expiration": expiresAt,
+          ":owner": owner,
+          ":inProgress": "INPROGRESS",
+        }),
+      });
+      await holds(() => database.send(command));
+    },
+    extend: async (key, owner, expiresAt) => {
+      const { UpdateItemCommand } = await sdk();
+      const command = new UpdateItemCommand({
+        TableName: tableName,
+        Key: marshalled(itemKey(key)),
+        UpdateExpression: "SET expiration = :expiration",
+        ConditionExpression: "#owner = :owner AND #status = :completed AND expiration < :expiration",
+        ExpressionAttributeNames: ownedNames,
+        ExpressionAttributeValues: marshalled({ ":expiration": expiresAt, ":owner": owner, ":completed": "COMPLETED" }),
+      });
+      await holds(() => database.send(command));
+    },
+    commit: async ({ items, token, completed, held, tenantId }) => {
       const { TransactWriteCommand } = await sdk();
-      const own = completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }];
+      const own = [
+        ...(completed === undefined ? [] : [{ Put: completion(tableName, itemKey, completed) }]),
+        ...(held === undefined ? [] : [{ ConditionCheck: holding(tableName, itemKey(held.key), held.owner) }]),
+      ];
       // Safe: what is no action was refused before; what is no sound one DynamoDB refuses.
       const TransactItems = [...items, ...own] as NonNullable<TransactWriteCommandInput["TransactItems"]>;
       try {
@@ -177,9 +219,7 @@ function completion(tableName: string, itemKey: ClaimForm["key"], { key, claim }
   return {
     TableName: tableName,
     Item: { ...ownedKey(itemKey, key), ...claimAttributes(claim) },
-    ConditionExpression: "#owner = :owner AND #status = :inProgress",
-    ExpressionAttributeNames: ownedNames,
-    ExpressionAttributeValues: { ":owner": claim.owner, ":inProgress": "INPROGRESS" },
+    ...heldBy(claim.owner),
   };
 }
 
@@ -206,85 +246,4 @@ async function holds(write: () => Promise<unknown>): Promise<boolean> {
 /** Whether an error is one of DynamoDB's, by its name. */
 export function isNamed(error: unknown, name: string): boolean {
   return error instanceof Error && error.name === name;
-}
-
-/** An item as DynamoDB has it. */
-export type Item = Record<string, AttributeValue>;
-
-/**
- * The attributes of a claim, named as Powertools names those of its records: `status`, `expiration`
- * in seconds, `in_progress_expiration` in milliseconds, `data`, `validation`.
- */
-export function claimAttributes(claim: ClaimRecord): Record<string, string | number | Uint8Array> {
-  const { status, owner, expiresAt, fingerprint } = claim;
-  const { data, parts } = claim.status === "COMPLETED" ? (claim.result ?? {}) : {};
-  return {
-    status,
-    owner,
-    expiration: expiresAt,
-    ...(claim.status === "INPROGRESS" ? { in_progress_expiration: claim.leaseUntilMs } : {}),
-    ...(fingerprint === undefined ? {} : { validation: fingerprint }),
-    ...(data === undefined ? {} : { data }),
-    ...(parts === undefined ? {} : { parts }),
-  };
-}
-
-/** How claims are written in a table. */
-export interface ClaimForm {
-  /** The key of an item. */
-  key(key: ClaimKey): Readonly<Record<string, string>>;
-  /** The attributes of a claim beside its key. */
-  write(claim: ClaimRecord): Item;
-  /** The claim of an item, which somebody else may have written. */
-  read(item: Item): ClaimRecord;
-  /** The condition under which `owner` may complete its claim. */
-  completable(owner: string): {
-    readonly ConditionExpression: string;
-    readonly ExpressionAttributeNames: Record<string, string>;
-    readonly ExpressionAttributeValues: Item;
-  };
-}
-
-/** The names in conditions on a claim's owner and status. */
-export const ownedNames = { "#owner": "owner", "#status": "status" };
-
-/** The form in the table of keelson's own. */
-const ownForm: ClaimForm = {
-  key: ({ partition, sort }) => ({ pk: partition, sk: sort }),
-  write: (claim) => marshalled(claimAttributes(claim)),
-  read: claimOf,
-  completable: (owner) => ({
-    ConditionExpression: "#owner = :owner",
-    ExpressionAttributeNames: { "#owner": "owner" },
-    ExpressionAttributeValues: marshalled({ ":owner": owner }),
-  }),
-};
-
-/** Texts, numbers and bytes as DynamoDB takes them: a claim has nothing else. */
-export function marshalled(attributes: Readonly<Record<string, string | number | Uint8Array>>): Item {
-  return Object.fromEntries(
-    Object.entries(attributes).map(([name, value]): [string, AttributeValue] => {
-      if (typeof value === "string") return [name, { S: value }];
-      return [name, typeof value === "number" ? { N: String(value) } : { B: value }];
-    }),
-  );
-}
-
-/** Reads a claim from its item. Another owner's item without sound attributes is one that is long over. */
-export function claimOf(item: Item): ClaimRecord {
-  const owner = item["owner"]?.S ?? "";
-  const fingerprint = item["validation"]?.S;
-  const common = {
-    owner,
-    expiresAt: Number(item["expiration"]?.N ?? 0),
-    ...(fingerprint === undefined ? {} : { fingerprint }),
-  };
-  if (item["status"]?.S !== "COMPLETED") {
-    const leaseUntilMs = Number(item["in_progress_expiration"]?.N ?? common.expiresAt * 1000);
-    return { status: "INPROGRESS", ...common, leaseUntilMs };
-  }
-  const data = item["data"]?.B;
-  const parts = item["parts"]?.N;
-  const result = { ...(data === undefined ? {} : { data }), ...(parts === undefined ? {} : { parts: Number(parts) }) };
-  return { status: "COMPLETED", ...common, ...(Object.keys(result).length === 0 ? {} : { result }) };
 }

@@ -1,7 +1,7 @@
 import type { Database } from "../context/database.ts";
 import type { DueStore } from "../events/due-jobs.ts";
 import type { DuePlace } from "../events/later.ts";
-import { type Item, marshalled } from "./claim-store.ts";
+import { type Item, marshalled } from "./claim-form.ts";
 
 /** Jobs that are due later, in DynamoDB: rows of the outbox, in partitions of their own. */
 export function dynamoDueJobs(database: Database, tableName: string): DueStore {

@@ -1,6 +1,6 @@
 import type { Database } from "../context/database.ts";
 import { dayOf, type KeptStream } from "../events/kept-events.ts";
-import { type Item, marshalled } from "./claim-store.ts";
+import { type Item, marshalled } from "./claim-form.ts";
 import { daysPartition, expiry } from "./kept-event-keys.ts";
 
 const dayMs = 86_400_000;

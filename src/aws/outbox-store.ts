@@ -1,7 +1,7 @@
 import type { Database } from "../context/database.ts";
 import type { OutboxRow, OutboxStore } from "../events/outbox.ts";
 import { asideItem, outboxAttributes } from "./aside-item.ts";
-import { type Item, marshalled } from "./claim-store.ts";
+import { type Item, marshalled } from "./claim-form.ts";
 
 /**
  * The outbox in DynamoDB: the shard is the partition and the time the sort key, so that the rows that wait are read in their

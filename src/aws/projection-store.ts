@@ -1,7 +1,7 @@
 import type { Database } from "../context/database.ts";
-import type { ActiveVersion, FirstEvent, ProjectionStore, RebuildState } from "../events/projection-store.ts";
+import type { ActiveVersion, FirstEvent, Marked, ProjectionStore, RebuildState } from "../events/projection-store.ts";
 import type { Clock } from "../process/clock.ts";
-import { marshalled } from "./claim-store.ts";
+import { marshalled } from "./claim-form.ts";
 import { firstSort } from "./kept-days.ts";
 import { daysPartition, expiry, prefixOf } from "./kept-event-keys.ts";
 
@@ -50,12 +50,15 @@ export function dynamoProjections(database: Database, tableName: string, clock: 
         throw error;
       }
     },
-    mark: (name, version, { tenantId, eventId }, keptDays) => {
+    isCounted: async (name, version, event) => {
+      const { pk, sk } = markKey(name, version, event);
+      return (await read(pk, sk)) !== undefined;
+    },
+    mark: (name, version, event, keptDays) => {
       const expiration = expiry(clock.now(), keptDays + moreDays);
       const Item = {
-        pk: `${prefixOf(tenantId)}mark/${name}@${version}/${eventId}`,
-        sk: "mark",
-        ...whose(tenantId),
+        ...markKey(name, version, event),
+        ...whose(event.tenantId),
         ...(expiration === undefined ? {} : { expiration }),
       };
       return { Put: { TableName: tableName, Item, ConditionExpression: "attribute_not_exists(pk)" } };
@@ -108,6 +111,10 @@ function whose(tenantId: string | undefined): Readonly<Record<string, string>> {
 }
 
 const [activeSort, rebuildSort] = ["active", "rebuild"];
+
+function markKey(name: string, version: number, { tenantId, eventId }: Marked): { readonly pk: string; readonly sk: string } {
+  return { pk: `${prefixOf(tenantId)}mark/${name}@${version}/${eventId}`, sk: "mark" };
+}
 
 function partitionOf(name: string, tenantId: string | undefined): string {
   return `${prefixOf(tenantId)}projection/${name}`;

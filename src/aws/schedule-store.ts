@@ -1,7 +1,8 @@
 import type { Database } from "../context/database.ts";
 import type { ClaimKey } from "../once/claim.ts";
 import type { ScheduleStore } from "../run/schedule-store.ts";
-import { type Item, isNamed, marshalled } from "./claim-store.ts";
+import { type Item, marshalled } from "./claim-form.ts";
+import { isNamed } from "./claim-store.ts";
 
 const isFree = "lastMs < :at AND (attribute_not_exists(begunMs) OR begunMs = :at)";
 const settled = "SET lastMs = :at REMOVE begunMs, attempts, retryMs";

@@ -3,6 +3,7 @@ import {
   GetQueueAttributesCommand,
   GetQueueUrlCommand,
   SendMessageCommand,
+  SetQueueAttributesCommand,
   SQSClient,
 } from "@aws-sdk/client-sqs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -18,6 +19,8 @@ let stack: EmbeddedStack;
 let client: SQSClient;
 /** The operations that were asked for, in their order. */
 let asked: string[] = [];
+/** The operation that SQS refuses. */
+let refused: string | undefined;
 const account = { region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } };
 
 beforeAll(async () => {
@@ -27,6 +30,7 @@ beforeAll(async () => {
     (next, { commandName }) =>
       (parameters) => {
         asked.push(String(commandName));
+        if (commandName === refused) throw Object.assign(new Error("not allowed"), { name: "AccessDenied" });
         return next(parameters);
       },
     { step: "initialize" },
@@ -189,6 +193,39 @@ describe("a queue of SQS", () => {
     }
   });
 
+  test("knows for how long it may deliver a message again: its attempts, each with the longest wait, and no longer than it keeps messages", async () => {
+    const set = async (url: string, attributes: Record<string, string>) =>
+      client.send(new SetQueueAttributesCommand({ QueueUrl: url, Attributes: attributes }));
+    const { url } = await createWithDead(fresh(), 4);
+    await set(url, { VisibilityTimeout: "300" });
+    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(4 * 300_000);
+    expect(await sqsQueue(client, url).redeliveryMs(400_000)).toBe(4 * 400_000);
+    await set(url, { VisibilityTimeout: "1" });
+    expect(await sqsQueue(client, url).redeliveryMs(0)).toBe(4 * 30_000); // this process hides them for longer
+    await set(url, { VisibilityTimeout: "43200", MessageRetentionPeriod: "86400" });
+    expect(await sqsQueue(client, url).redeliveryMs(120_000)).toBe(86_400_000);
+    const endless = await create(fresh());
+    await set(endless, { MessageRetentionPeriod: "600000" });
+    expect(await sqsQueue(client, endless).redeliveryMs(120_000)).toBe(600_000_000);
+  });
+
+  test("takes the longest time where another kind of SQS does not say, and its own visibility", async () => {
+    const saying = (Attributes: Record<string, string>) =>
+      sqsQueue({ send: async () => ({ Attributes }) } as unknown as SQSClient, "https://sqs.invalid/1/q"); // nothing else is asked
+    expect(await saying({}).redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    const RedrivePolicy = JSON.stringify({ deadLetterTargetArn: "arn:aws:sqs:::dead", maxReceiveCount: 3 });
+    expect(await saying({ RedrivePolicy }).redeliveryMs(0)).toBe(3 * 30_000);
+  });
+
+  test("takes the longest time that SQS keeps a message where it may not ask, and asks once", async () => {
+    const { queue } = await createWithDead(fresh(), 4);
+    refused = "GetQueueAttributesCommand";
+    asked = [];
+    for (let times = 0; times < 2; times += 1) expect(await queue.redeliveryMs(120_000)).toBe(14 * 86_400_000);
+    refused = undefined;
+    expect(asked.filter((name) => name === "GetQueueAttributesCommand")).toHaveLength(1);
+  });
+
   test.each(["", ".fifo"])("with the name q%s buries a message in its dead-letter queue, and has it no more", async (ending) => {
     const name = `${fresh()}${ending}`;
     const { url, queue, dead } = await createWithDead(name);
@@ -197,6 +234,16 @@ describe("a queue of SQS", () => {
     expect(await queue.deadLetter(await receiveOne(queue))).toBe(true);
     expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
     expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: ending === "" ? undefined : "g", receives: 1 });
+  });
+
+  test("that is fair and not ordered buries a message without an ID to deduplicate it by, and keeps its group", async () => {
+    const { url, queue, dead } = await createWithDead(fresh());
+    await client.send(new SendMessageCommand({ QueueUrl: url, MessageBody: "poison", MessageGroupId: "acme" }));
+    const message = await receiveOne(queue);
+    expect(message).toMatchObject({ group: "acme" });
+    expect(await queue.deadLetter(message)).toBe(true);
+    expect(await queue.size()).toEqual({ visible: 0, hidden: 0 });
+    expect(await receiveOne(dead)).toMatchObject({ body: "poison", group: "acme" });
   });
 
   test("that is ordered has a message that is dead-lettered twice once in its dead-letter queue", async () => {

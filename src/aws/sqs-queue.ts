@@ -1,6 +1,8 @@
 import type { Message, SQSClient } from "@aws-sdk/client-sqs";
-import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { isOrdered, type MessageQueue, type QueueMessage } from "../events/message-queue.ts";
+import { longestMessageMs } from "../once/claim.ts";
 import { isInstrumented } from "./instrumented.ts";
+import { isFinalSendError } from "./send-message-failure.ts";
 
 /** How long a message is hidden from others once it was received, in seconds. */
 export const visibilitySeconds = 30;
@@ -11,16 +13,35 @@ const longestVisibilitySeconds = 43_200;
 export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQueue["holds"]): MessageQueue {
   const name = queueName(nameOrUrl);
   const url = once(async () => (nameOrUrl.includes("://") ? nameOrUrl : await urlOf(client, name)));
-  const redrive = once(async () => {
+  const settings = once(async () => {
     const { GetQueueAttributesCommand } = await sdk();
     const { Attributes = {} } = await client.send(
-      new GetQueueAttributesCommand({ QueueUrl: await url(), AttributeNames: ["RedrivePolicy"] }),
+      new GetQueueAttributesCommand({
+        QueueUrl: await url(),
+        AttributeNames: ["RedrivePolicy", "VisibilityTimeout", "MessageRetentionPeriod"],
+      }),
     );
-    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse(Attributes["RedrivePolicy"] ?? "{}") as {
+    return Attributes;
+  });
+  const redrive = async () => {
+    const { deadLetterTargetArn, maxReceiveCount } = JSON.parse((await settings())["RedrivePolicy"] ?? "{}") as {
       readonly deadLetterTargetArn?: string;
       readonly maxReceiveCount?: number | string;
     };
     return deadLetterTargetArn === undefined ? undefined : { arn: deadLetterTargetArn, maxReceives: Number(maxReceiveCount) };
+  };
+  const redeliveryMs = once(async (pauseMs: number) => {
+    try {
+      const { VisibilityTimeout, MessageRetentionPeriod } = await settings();
+      const keptMs = Number(MessageRetentionPeriod) * 1_000 || longestMessageMs;
+      const attempts = (await redrive())?.maxReceives;
+      if (attempts === undefined) return keptMs;
+      // This process hides messages for a time of its own, whatever the queue says.
+      const hiddenMs = Math.max(Number(VisibilityTimeout ?? 0), visibilitySeconds) * 1_000;
+      return Math.min(keptMs, attempts * Math.max(hiddenMs, pauseMs));
+    } catch {
+      return longestMessageMs; // a role may lack the permission
+    }
   });
   const deadUrl = once(async (arn: string) => urlOf(client, arn.slice(arn.lastIndexOf(":") + 1)));
   const queue: MessageQueue = {
@@ -40,6 +61,7 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
       );
       return String(MessageId);
     },
+    isFinal: isFinalSendError,
     receive: async () => {
       const { ReceiveMessageCommand } = await sdk();
       const { Messages = [] } = await client.send(
@@ -63,12 +85,14 @@ export function sqsQueue(client: SQSClient, nameOrUrl: string, holds?: MessageQu
       await client.send(new ChangeMessageVisibilityCommand({ QueueUrl: await url(), ReceiptHandle: receipt, VisibilityTimeout }));
     },
     maxReceives: async () => (await redrive())?.maxReceives,
+    redeliveryMs,
     deadLetter: async ({ id, body, receipt, group }) => {
       const dead = await redrive();
       if (dead === undefined) return false;
       const { SendMessageCommand } = await sdk();
-      const ordered = group === undefined ? {} : { MessageGroupId: group, MessageDeduplicationId: `dead-${id}` };
-      await client.send(new SendMessageCommand({ QueueUrl: await deadUrl(dead.arn), MessageBody: body, ...ordered }));
+      const input = { QueueUrl: await deadUrl(dead.arn), MessageBody: body, MessageGroupId: group };
+      const ordered = isOrdered(dead.arn) ? { MessageDeduplicationId: `dead-${id}` } : {};
+      await client.send(new SendMessageCommand({ ...input, ...ordered }));
       await queue.remove(receipt);
       return true;
     },

@@ -3,6 +3,7 @@ import type { Database } from "../context/database.ts";
 import type { ClaimKey, StoredResult } from "../once/claim.ts";
 import type { StepRecord } from "../once/step.ts";
 import type { ListedStep, StepFacts, StepStore } from "../once/step-store.ts";
+import { holding } from "./claim-form.ts";
 
 /** How a step of any status is written, beside its key. */
 type Attributes = Readonly<Record<string, unknown>>;
@@ -25,13 +26,7 @@ export function dynamoSteps(database: Database, tableName: string): StepStore {
       ];
       const TransactItems = [
         {
-          ConditionCheck: {
-            TableName: tableName,
-            Key: keyOf(facts.claim),
-            ConditionExpression: "#owner = :owner AND #status = :inProgress",
-            ExpressionAttributeNames: names,
-            ExpressionAttributeValues: { ":owner": step.owner, ":inProgress": "INPROGRESS" },
-          },
+          ConditionCheck: holding(tableName, keyOf(facts.claim), step.owner),
         },
         {
           Put: {

@@ -9,6 +9,7 @@ import { esbuildPlugin, rolldownPlugin } from "keelson/bundle";
 import { rolldown } from "rolldown";
 import { build as vite } from "vite";
 import { afterAll, describe, expect, test } from "vitest";
+import { optionalPackages } from "./rolldown.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "keelson-bundle-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -331,3 +332,25 @@ registerHooks({ load: (url, context, next) => { if (url.endsWith(".mjs")) consol
 function scripts(outdir: string): readonly string[] {
   return existsSync(outdir) ? readdirSync(outdir).filter((file) => file.endsWith(".mjs")) : [];
 }
+
+test("every optional peer that code at run time may ask for may be missing in a bundle", () => {
+  const { peerDependenciesMeta } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+  const isType = (name: string) => name.startsWith("@types/");
+
+  expect(optionalPackages).toEqual(Object.keys(peerDependenciesMeta).filter((name) => !isType(name)));
+});
+
+test("an optional package that is not installed stays outside, and one that is installed is bundled", async () => {
+  const entry = join(folder, "optional.ts");
+  writeFileSync(entry, 'export const load = () => import("prom-client").catch(() => undefined);\n');
+  const built = async () => {
+    const bundle = await rolldown({ input: entry, plugins: [rolldownPlugin()], logLevel: "warn" });
+    const { output } = await bundle.generate();
+    await bundle.close();
+    return output.map((file) => (file.type === "chunk" ? file.code : "")).join("\n");
+  };
+  expect(await built()).toContain('import("prom-client")'.replaceAll('"', "`"));
+  mkdirSync(join(folder, "node_modules/prom-client"), { recursive: true });
+  writeFileSync(join(folder, "node_modules/prom-client/index.js"), 'exports.here = "here";\n');
+  expect(await built()).toContain("here");
+});

@@ -3,6 +3,18 @@ import { builtinSource, isNodeModule } from "./builtins.ts";
 import { type Chunks, divide, isSdk } from "./chunks.ts";
 import { inlineHelpers } from "./inline-helpers.ts";
 
+/**
+ * Packages that keelson loads in a `try`, so a bundle may lack them. Rolldown leaves out those that it does not find, but with
+ * Plug'n'Play it fails: a peer that is known and not installed is more to it than one that is not there.
+ */
+export const optionalPackages: readonly string[] = [
+  "@aws-lambda-powertools/idempotency",
+  "@aws-lambda-powertools/metrics",
+  "@aws-sdk/client-sts",
+  "dynalite",
+  "prom-client",
+];
+
 /** A plugin, as Rolldown and Vite take it. Their types are not named, so that a project without them compiles. */
 export interface RolldownPlugin {
   readonly name: string;
@@ -37,7 +49,11 @@ export function rolldownPlugin(): RolldownPlugin {
     outputOptions: (options) => outputDefaults(options, () => chunks),
     resolveId: {
       order: "pre",
-      handler: (path, importer, { kind }) => {
+      async handler(path, importer, { kind }) {
+        if (optionalPackages.includes(path) && kind === "dynamic-import") {
+          const found = await this.resolve(path, importer, { kind, skipSelf: true });
+          return found === null ? { id: path, external: true } : undefined;
+        }
         if (!isNodeModule(path)) return undefined;
         // The members are the importer's own, and go into its file: a start would make those that the SDK asks for later.
         const id = kind === "import-statement" ? `members:${path}?${importer}` : `whole:${path}`;

@@ -1,5 +1,5 @@
 import type { AttributeValue } from "@aws-sdk/client-dynamodb";
-import { type ClaimForm, claimAttributes, claimOf, type Item, marshalled, ownedNames } from "../aws/claim-store.ts";
+import { type ClaimForm, claimAttributes, claimOf, type Item, marshalled, ownedNames } from "../aws/claim-form.ts";
 import type { ClaimRecord } from "../once/claim.ts";
 
 /**

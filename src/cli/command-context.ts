@@ -6,7 +6,7 @@ export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
   /** What comes in on standard input; absent where nothing does. */
-  readonly input?: Readable;
+  readonly input?: Readable | undefined;
   /** Prints a line of the answer. */
   readonly print: (line: string) => void;
   /** Prints a line about what went wrong. */

@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { authProblems } from "../identity/auth-options.ts";
 import { signToken, type TokenOptions } from "../identity/token.ts";
 import type { CommandContext } from "./command-context.ts";
+import { forTerminal } from "./terminal.ts";
 
 const commands =
   "keelson token, keelson init, keelson key-ring, keelson doctor, keelson infra, keelson openapi, keelson contract, keelson asyncapi, keelson outbox, keelson steps, keelson tenant, keelson projection or keelson trace";
@@ -36,7 +37,8 @@ Other commands, each with --help:
   keelson projection          rebuilds projections and tells how they are`;
 
 /** Runs the `keelson` command and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
-export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
+export async function runCommand(args: readonly string[], given: CommandContext): Promise<number> {
+  const context = forTerminal(given);
   const [first] = args;
   if (first === "key-ring") {
     // Loaded here: a token needs nothing of AWS.

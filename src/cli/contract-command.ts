@@ -10,6 +10,7 @@ import type { StoredReport } from "../contract/stored-report.ts";
 import type { ServerInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
 import { type Checked, reportJson, reportLines, reportMarkdown } from "./contract-report.ts";
+import { onItsStack } from "./embedded-stack.ts";
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
@@ -131,13 +132,15 @@ async function readLock(file: string, module: string): Promise<Contract> {
 async function readStored(
   server: ServerInternals,
   { keys }: Contract,
-  { env, clock, progress }: CommandContext,
+  context: CommandContext,
   module: string,
 ): Promise<StoredReport> {
   // Loaded here: what reads no table needs nothing of AWS.
   const { storedRows } = await import("./stored-rows.ts");
   try {
-    return await storedRows({ server, locked: keys, env, clock, progress });
+    return await onItsStack(context, server, ({ env, clock, progress }) =>
+      storedRows({ server, locked: keys, env, clock, progress }),
+    );
   } catch (error) {
     const { message } = error as Error; // safe: it throws errors only
     throw new Error(

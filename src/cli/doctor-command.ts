@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import type { CommandContext } from "./command-context.ts";
 import type { Finding } from "./doctor/diagnose.ts";
 import type { Status } from "./doctor/outcome.ts";
+import { onItsStack } from "./embedded-stack.ts";
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
@@ -30,7 +31,7 @@ export function runDoctorCommand(args: readonly string[], context: CommandContex
 async function examine(
   { "timeout-seconds": seconds, json }: ReturnType<typeof parse>["values"],
   module: string | undefined,
-  { print, env, clock }: CommandContext,
+  context: CommandContext,
 ): Promise<number> {
   if (module === undefined) throw new UsageError("no module is given; use keelson doctor <module>");
   if (!/^[1-9]\d{0,2}$/.test(seconds)) {
@@ -39,8 +40,10 @@ async function examine(
   const server = await loadServer(module);
   // Loaded here: what is used wrongly needs nothing of AWS.
   const { diagnose } = await import("./doctor/diagnose.ts");
-  const findings = await diagnose(server, { env, clock, timeoutMs: Number(seconds) * 1_000 });
-  for (const line of json ? [asJson(findings)] : asLines(findings)) print(line);
+  const findings = await onItsStack(context, server, ({ env, clock }) =>
+    diagnose(server, { env, clock, timeoutMs: Number(seconds) * 1_000 }),
+  );
+  for (const line of json ? [asJson(findings)] : asLines(findings)) context.print(line);
   return findings.some(({ status }) => status === "fail") ? 1 : 0;
 }
 

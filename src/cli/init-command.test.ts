@@ -76,6 +76,7 @@ describe("a project", () => {
       "README.md",
       "development.env",
       "package.json",
+      "pnpm-workspace.yaml",
       "scripts/bundle.mjs",
       "src/lambda.ts",
       "src/main.ts",

@@ -3,6 +3,7 @@ import { accountOf, endpointOf } from "../aws/adapters.ts";
 import { openKeyRingParameter } from "../aws/key-ring-parameter.ts";
 import { isTypedError } from "../errors/errors.ts";
 import type { CommandContext } from "./command-context.ts";
+import { onItsStack } from "./embedded-stack.ts";
 import { type KeyRingAction, type KeyRingCall, keyRingActions } from "./key-ring-actions.ts";
 
 /** What `keelson key-ring --help` prints. */
@@ -44,14 +45,8 @@ export async function runKeyRingCommand(args: readonly string[], context: Comman
       context.print(keyRingUsage);
       return 0;
     }
-    const options = { endpoint: endpointOf(context.env, "SSM"), ...accountOf(context.env) };
-    const stored = await openKeyRingParameter(call.parameter, options);
-    try {
-      await call.action(call, stored, context);
-      return 0;
-    } finally {
-      stored.close();
-    }
+    await onItsStack(context, undefined, (there) => act(call, there));
+    return 0;
   } catch (error) {
     const message = messageOf(error);
     if (error instanceof UsageError) {
@@ -60,6 +55,16 @@ export async function runKeyRingCommand(args: readonly string[], context: Comman
     }
     context.complain(`keelson: ${message}`);
     return 1;
+  }
+}
+
+async function act(call: KeyRingCall & { readonly action: KeyRingAction }, context: CommandContext): Promise<void> {
+  const options = { endpoint: endpointOf(context.env, "SSM"), ...accountOf(context.env) };
+  const stored = await openKeyRingParameter(call.parameter, options);
+  try {
+    await call.action(call, stored, context);
+  } finally {
+    stored.close();
   }
 }
 

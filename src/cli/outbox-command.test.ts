@@ -88,6 +88,19 @@ describe("keelson outbox", () => {
     expect(heard.sort()).toEqual(["a", "c"]);
   });
 
+  test("prints nothing of a row that acts on a terminal, and the same JSON", async () => {
+    const hostile = "a\u009b2J\u202e\u001b]0;x\u0007\nb\u2066";
+    const row = { shard: "shard#4", sort: "000000000001004#e", eventId: `e${hostile}`, type: hostile, text: "" };
+    await store(asideItem(row, hostile, 0));
+    const [listed = ""] = (await run("list")).out;
+    expect(JSON.parse(listed)).toMatchObject({ type: hostile, eventId: `e${hostile}`, reason: hostile });
+    const { out } = await run(`remove --event e${hostile}`);
+    const { err } = await run(`remove --event e${hostile}`);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    for (const line of [listed, ...out, err]) expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u202e\u2066]/);
+    expect(out).toHaveLength(1);
+  });
+
   test("knows what is no event by its key, and puts back nothing that was not set aside", async () => {
     const row = {
       shard: "shard#3",

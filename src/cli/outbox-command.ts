@@ -5,6 +5,7 @@ import { type AsideStore, dynamoAsideStore } from "../aws/aside-store.ts";
 import { openDatabase } from "../aws/dynamodb.ts";
 import { outboxTable, physicalTableName } from "../declare/table.ts";
 import type { CommandContext } from "./command-context.ts";
+import { onItsStack } from "./embedded-stack.ts";
 import { runCommand, UsageError } from "./run-command.ts";
 
 /** What `keelson outbox --help` prints. */
@@ -49,7 +50,10 @@ const actions: ReadonlyMap<string, OutboxAction> = new Map(
 
 /** Runs `keelson outbox` and returns its exit code: 0, 1 where it failed, 2 where it was used wrongly. */
 export function runOutboxCommand(args: readonly string[], context: CommandContext): Promise<number> {
-  const run = (values: ReturnType<typeof parse>["values"], name: string | undefined) => act(callOf(values, name), context);
+  const run = async (values: ReturnType<typeof parse>["values"], name: string | undefined) => {
+    const call = callOf(values, name);
+    return onItsStack(context, undefined, (there) => act(call, there));
+  };
   return runCommand({ usage: outboxUsage, parse, run }, args, context);
 }
 

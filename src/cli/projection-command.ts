@@ -1,11 +1,11 @@
 import { parseArgs } from "node:util";
-import { openAwsAdapters } from "../aws/adapters.ts";
 import { timeOf } from "../events/kept-events.ts";
-import { rebuild } from "../run/rebuild.ts";
+import { oldestUncounted } from "../run/projection-position.ts";
+import { rebuild, type UncountedEvent } from "../run/rebuild.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { createRuntime } from "../server/create-runtime.ts";
 import type { CommandContext } from "./command-context.ts";
-import { findServer } from "./load-server.ts";
+import { onItsServer } from "./its-server.ts";
+import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
 
 /** What `keelson projection --help` prints. */
@@ -27,7 +27,7 @@ Options:
   --help                      print this text
 
 Region, credentials, endpoints and names come from the environment: run it with the server's variables.
-Exit codes: 0 done, 1 failed or stopped, 2 wrong usage.`;
+Exit codes: 0 done, 1 failed, stopped, or events of a tenant could not be counted, 2 wrong usage.`;
 
 type Values = ReturnType<typeof parse>["values"];
 
@@ -46,28 +46,21 @@ export function runProjectionCommand(args: readonly string[], context: CommandCo
     if (tenant === "") throw new UsageError("--tenant is empty; use --tenant <id>");
     if (action === "rebuild" && name === undefined)
       throw new UsageError("no projection is given; name one that the module declares");
-    const runtime = await bind(module, context);
-    try {
-      await (name === undefined ? tell(runtime, context) : make(runtime, name, values, context));
+    return onItsServer(module, context, async (runtime, there) => {
+      if (name !== undefined) return make(runtime, name, values, there);
+      await tell(runtime, there);
       return 0;
-    } finally {
-      await runtime.close();
-    }
+    });
   };
   return runCommand({ usage: projectionUsage, parse, maxArguments: 3, run }, args, context);
 }
 
-async function bind(module: string, { env, clock, complain }: CommandContext): Promise<Runtime> {
-  const server = await findServer(module);
-  return createRuntime(server, {
-    variables: env,
-    clock,
-    write: complain,
-    openAdapters: (runtime) => openAwsAdapters(runtime, env),
-  });
-}
+/** How many events that cannot be counted are named. */
+const mostNamed = 20;
 
-async function make(runtime: Runtime, name: string, values: Values, { print, stopping }: CommandContext): Promise<void> {
+/** Gives the exit code: 1 where events could not be counted. */
+async function make(runtime: Runtime, name: string, values: Values, context: CommandContext): Promise<number> {
+  const { print, complain, stopping } = context;
   const { projections } = runtime.server.registry;
   const projection = projections.get(name);
   if (projection === undefined) {
@@ -75,42 +68,62 @@ async function make(runtime: Runtime, name: string, values: Values, { print, sto
     throw new UsageError(`the module declares no projection ${JSON.stringify(name)}; it declares ${known}`);
   }
   const { tenant: tenantId, partial: isPartial } = values;
-  const { replayed, hasSwitched } = await rebuild(runtime, { projection, tenantId, isPartial, signal: stopping?.() });
+  let uncounted = 0;
+  const tell = ({ tenantId, type, eventId, reason }: UncountedEvent) => {
+    uncounted += 1;
+    if (uncounted > mostNamed) return;
+    complain(
+      `keelson: ${oneLine(type)} ${JSON.stringify(eventId)} of ${tenantText(tenantId)} is not counted: ${oneLine(reason)}`,
+    );
+  };
+  const {
+    replayed,
+    hasSwitched,
+    lost = [],
+  } = await rebuild(runtime, { projection, tenantId, isPartial, signal: stopping?.(), tell });
   const whose = tenantId === undefined ? "" : ` for ${JSON.stringify(tenantId)}`;
-  const state = hasSwitched ? "is active now" : "was active already";
+  const state = hasSwitched ? "is active now" : lost.length === 0 ? "was active already" : "was not switched to";
   print(`${name}: version ${projection.version} ${state}${whose}; ${replayed} events were replayed`);
+  if (lost.length === 0) return 0;
+  if (uncounted > mostNamed) complain(`keelson: ${uncounted - mostNamed} more events are not counted`);
+  const shown = lost.slice(0, mostNamed).map((tenant) => tenantText(tenant === "" ? undefined : tenant));
+  const more = lost.length > mostNamed ? ` and ${lost.length - mostNamed} more` : "";
+  complain(
+    `keelson: not whole: ${shown.join(", ")}${more}; a tenant that is not keeps the version that it reads: fix the projection, or let the events expire, and rebuild again`,
+  );
+  return 1;
+}
+
+function tenantText(tenantId: string | undefined): string {
+  return tenantId === undefined ? "no tenant" : JSON.stringify(tenantId);
 }
 
 async function tell(runtime: Runtime, { print, clock }: CommandContext): Promise<void> {
   const adapters = await runtime.adapters();
   const store = await adapters.projections.open();
-  for (const { name, version } of runtime.server.registry.projections.values()) {
+  const nowMs = clock.now();
+  const placeAt = (ms: number) => ({
+    position: new Date(ms).toISOString(),
+    lagSeconds: Math.max(0, Math.round((nowMs - ms) / 1_000)),
+  });
+  for (const projection of runtime.server.registry.projections.values()) {
+    const { name, version } = projection;
     const { all } = await store.active(name, undefined);
     const begun = await store.rebuild(name, undefined);
     const { events } = await adapters.messaging.open();
     const { visible, hidden } = await events.size();
-    const position = begun === undefined || begun.after === "" ? undefined : timeOf(begun.after);
+    const waiting = visible + hidden;
+    // What waits is looked for only where something does: it takes a walk through the table of kept events.
+    const oldestMs = waiting === 0 ? undefined : await oldestUncounted(adapters, projection, nowMs);
     const rebuilding = begun && {
       version: begun.version,
       startedAt: new Date(begun.startedMs).toISOString(),
       tenant: begun.tenant,
       replayed: begun.replayed,
-      ...(position === undefined
-        ? {}
-        : {
-            position: new Date(position).toISOString(),
-            lagSeconds: Math.max(0, Math.round((clock.now() - position) / 1_000)),
-          }),
+      ...(begun.after === "" ? {} : placeAt(timeOf(begun.after))),
     };
-    print(
-      JSON.stringify({
-        projection: name,
-        declared: version,
-        active: all?.version ?? version,
-        waiting: visible + hidden,
-        rebuild: rebuilding,
-      }),
-    );
+    const facts = { projection: name, declared: version, active: all?.version ?? version, waiting };
+    print(JSON.stringify({ ...facts, ...placeAt(oldestMs ?? nowMs), rebuild: rebuilding }));
   }
 }
 

@@ -1,5 +1,4 @@
 import { parseArgs } from "node:util";
-import { openAwsAdapters } from "../aws/adapters.ts";
 import { onceTable } from "../declare/table.ts";
 import { answerCipher } from "../once/answer-cipher.ts";
 import { doneStep, type StepStanding, stepPlace, stepStanding, undoneStep } from "../once/step.ts";
@@ -7,9 +6,9 @@ import type { ListedStep } from "../once/step-store.ts";
 import { storeResult } from "../once/steps.ts";
 import type { Adapters } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
-import { createRuntime } from "../server/create-runtime.ts";
 import type { CommandContext } from "./command-context.ts";
-import { findServer } from "./load-server.ts";
+import { onItsServer } from "./its-server.ts";
+import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
 
 /** What `keelson steps --help` prints. */
@@ -46,24 +45,13 @@ export function runStepsCommand(args: readonly string[], context: CommandContext
     const [unexpected] = action === "list" ? [id, ...others] : others;
     if (unexpected !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(unexpected)}`);
     const work = action === "list" ? listing(values) : resolving(values, id);
-    const runtime = await bind(module, context);
-    try {
-      await work(runtime, await runtime.adapters(), context);
-      return 0;
-    } finally {
-      await runtime.close();
-    }
+    await onItsServer(module, context, async (runtime, there) => work(runtime, await runtime.adapters(), there));
+    return 0;
   };
   return runCommand({ usage: stepsUsage, parse, maxArguments: 4, run }, args, context);
 }
 
 type Work = (runtime: Runtime, adapters: Adapters, context: CommandContext) => Promise<void>;
-
-async function bind(module: string, { env, clock, complain }: CommandContext): Promise<Runtime> {
-  const server = await findServer(module);
-  const openAdapters = (runtime: Runtime) => openAwsAdapters(runtime, env);
-  return createRuntime(server, { variables: env, clock, write: complain, openAdapters });
-}
 
 function listing({ unknown, result, retry }: Values): Work {
   if (result !== undefined || retry) throw new UsageError("--result and --retry are options of resolve");
@@ -115,7 +103,7 @@ function resolving({ result, retry, unknown }: Values, id: string | undefined): 
           await storeResult(adapters.claims, { text, place, owner: operator, expiresAt, cipher }),
         );
     if (!(await steps.end(place, ended, record.owner))) throw new Error(`the step ${id} has changed meanwhile; look at it again`);
-    print(`${step.name} of ${step.handler}: ${retry ? "not done; the next run calls again" : "done"}`);
+    print(`${oneLine(step.name)} of ${oneLine(step.handler)}: ${retry ? "not done; the next run calls again" : "done"}`);
   };
 }
 

@@ -14,6 +14,7 @@ import { type StateFile, stateFile } from "../tenants/state-file.ts";
 import { type TenantSources, tenantSources } from "../tenants/tenant-source.ts";
 import type { TenantRows, WalkState } from "../tenants/walk.ts";
 import type { CommandContext } from "./command-context.ts";
+import { onItsStack } from "./embedded-stack.ts";
 import { loadServer } from "./load-server.ts";
 import { oneLine } from "./one-line.ts";
 import { runCommand, UsageError } from "./run-command.ts";
@@ -66,7 +67,8 @@ export function runTenantCommand(args: readonly string[], context: CommandContex
     if (call.action === "export" && !call.force && existsSync(call.out)) {
       throw new UsageError(`${JSON.stringify(call.out)} is there already; use --force to replace it`);
     }
-    return carryOut(call, await loadServer(call.module), context, asks ? context.ask : undefined);
+    const server = await loadServer(call.module);
+    return onItsStack(context, server, (there) => carryOut(call, server, there, asks ? context.ask : undefined));
   };
   return runCommand({ usage: tenantUsage, parse, maxArguments: 3, run }, args, context);
 }

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { usesOutbox } from "../declare/registry.ts";
+import { usesMessages } from "../declare/registry.ts";
 import { idForm } from "../run/request-id.ts";
 import type { ServerInternals } from "../server/server.ts";
 import type { CommandContext } from "./command-context.ts";
@@ -116,7 +116,7 @@ async function found(
     const nowMs = clock.now();
     // What logs alone say holds for the time of their last line.
     const asOfMs = isLive ? nowMs : Math.min(lastMs ?? nowMs, nowMs);
-    if (tablesMs > 0 && usesOutbox(server.registry)) {
+    if (tablesMs > 0 && usesMessages(server.registry)) {
       try {
         tables.facts = await inTime(askAll(server, env, { id, roots: build(nowMs).roots, nowMs }), tablesMs);
       } catch (error) {

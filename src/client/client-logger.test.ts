@@ -327,6 +327,21 @@ test("whatever is logged is bounded and does not throw", async () => {
   expect(none).toMatchObject({ msg: "undefined" });
 });
 
+test("neither data nor context makes metrics at the server, and none of it is lost", async () => {
+  const log = start({ context: { _aws: "page" } });
+  log.child({ CloudWatchMetrics: 1 }).info("one", { _aws: { CloudWatchMetrics: [] }, CloudWatchMetrics: 2, hits: -1 });
+  await log.flush();
+  const [record] = sent.flatMap(({ records }) => records);
+  expect(record).toMatchObject({
+    context__aws: "page",
+    context_CloudWatchMetrics: 1,
+    data__aws: { CloudWatchMetrics: [] },
+    data_CloudWatchMetrics: 2,
+    hits: -1,
+  });
+  for (const name of ["_aws", "CloudWatchMetrics"]) expect(record).not.toHaveProperty(name);
+});
+
 test("what is wide as well as deep is not walked through to its end", async () => {
   const log = start();
   let reads = 0;

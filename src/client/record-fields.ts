@@ -1,7 +1,7 @@
-import { renaming } from "../log/record-names.ts";
+import { metricNames, renaming } from "../log/record-names.ts";
 
-/** What stands in a record beside context and data, at the server too. */
-const fixed: readonly string[] = ["level", "msg", "time", "clientTime"];
+/** What context and data cannot be named, at the server too. */
+const fixed: readonly string[] = ["level", "msg", "time", "clientTime", ...metricNames];
 
 /** Context and data as members of one record, named as the server's logger names them. */
 export function recordFields(context: Record<string, unknown>, given: Record<string, unknown> | null | undefined) {

@@ -65,6 +65,19 @@ test("development keeps log records in the data directory, whatever their endpoi
   }
 });
 
+test("polls are ended on the embedded stack, and not where the queues are elsewhere", async () => {
+  for (const [more, is] of [
+    [{}, true],
+    [{ AWS_ENDPOINT_URL_SQS: "http://127.0.0.1:9" }, false],
+  ] as const) {
+    const variables = { ...local, ...more };
+    const owner = server("development");
+    const adapters = await open(owner, variables, await bindAdapters(owner, variables));
+    expect(adapters.endPolls !== undefined).toBe(is);
+    await adapters.close();
+  }
+});
+
 test("an embedded stack whose tables cannot be made is stopped, and its directory let go", async () => {
   const owner = server("development");
   const broken = { ...local, KEELSON_TABLE_CONFIG: "x" }; // DynamoDB wants three characters

@@ -1,7 +1,7 @@
 import { endpointOf, openAwsAdapters } from "../aws/adapters.ts";
 import { ensureTables } from "../aws/tables.ts";
 import { allTables, usesMessages } from "../declare/registry.ts";
-import { environmentOf, type Variables } from "../process/environment.ts";
+import { type Environment, embeddedDirectory, environmentOf, type Variables } from "../process/environment.ts";
 import type { Adapters } from "../run/adapters.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RuntimeOptions } from "../server/create-runtime.ts";
@@ -18,13 +18,10 @@ export interface Binding extends Pick<RuntimeOptions, "openAdapters" | "developm
  * account, and development is the embedded stack, kept in `KEELSON_DIRECTORY` (default `.keelson`).
  */
 export async function bindAdapters(server: Server, variables: Variables): Promise<Binding> {
-  const directory = variables["KEELSON_DIRECTORY"] || ".keelson";
   const { environment, options, registry } = serverInternals(server);
   const endpoint = options.dynamodb?.endpoint ?? endpointOf(variables, "DYNAMODB");
-  const isLocal = environment !== "production" && variables["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
-  const secret = isLocal ? { developmentSecret: await loadDevelopmentSecret(directory, variables) } : {};
-  const isDeveloping = isLocal && environment === "development" && environmentOf(variables) === "development";
-  const local = { ...secret, ...(isDeveloping ? { keepRecord: await openLog(directory, variables) } : {}) };
+  const directory = embeddedDirectory(variables, environment);
+  const local = directory === undefined ? {} : await openLocal(directory, variables, environment);
   const usesSsm = options.ssm !== undefined || options.keyRing !== undefined;
   const hasQueues = usesMessages(registry);
   /** Where the others are that the server has any use for. */
@@ -40,7 +37,7 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
       openAdapters: (runtime) => openChecked(runtime, variables, tableMode(endpoint)),
     };
   }
-  if (!isLocal) {
+  if (directory === undefined) {
     return {
       adapters: { dynamodb: "aws", ...others("aws") },
       openAdapters: (runtime) => openChecked(runtime, variables, "check"),
@@ -51,6 +48,17 @@ export async function bindAdapters(server: Server, variables: Variables): Promis
     adapters: { dynamodb: `embedded (${directory})`, ...others(`embedded (${directory})`) },
     openAdapters: (runtime) => openEmbedded(runtime, variables, directory),
   };
+}
+
+/** What a server on this machine has besides its adapters. */
+async function openLocal(
+  directory: string,
+  variables: Variables,
+  environment: Environment,
+): Promise<Pick<Binding, "developmentSecret" | "keepRecord">> {
+  const secret = { developmentSecret: await loadDevelopmentSecret(directory, variables) };
+  const isDeveloping = environment === "development" && environmentOf(variables) === "development";
+  return isDeveloping ? { ...secret, keepRecord: await openLog(directory, variables) } : secret;
 }
 
 /** Opens adapters and makes sure that the tables are there: created on an emulator, checked on AWS. */
@@ -75,8 +83,11 @@ async function openEmbedded(runtime: Runtime, variables: Variables, directory: s
   const stack = await startEmbeddedStack({ directory, env: variables, log: runtime.log });
   try {
     const adapters = await openChecked(runtime, { ...variables, ...stack.env }, "create");
+    const { endPolls } = await import("../embedded/end-polls.ts");
     return {
       ...adapters,
+      // An endpoint that the environment names for SQS alone is not the stack's.
+      ...(endpointOf(variables, "SQS") === undefined ? { endPolls } : {}),
       close: async () => {
         await adapters.close();
         await stack.close();

@@ -20,6 +20,15 @@ export function streamOf(body: ReadableStream<Uint8Array>): Readable {
   return Readable.fromWeb(body as Parameters<typeof Readable.fromWeb>[0]);
 }
 
+/** Counts what of a stream waits for the client. */
+export interface WaitingBytes {
+  hold(bytes: number): void;
+  release(bytes: number): void;
+}
+
+/** A stream holds a chunk that is being sent, and reads two on. */
+const chunksHeld = 3;
+
 /**
  * Sends a body in pieces, and counts each once the next is asked for: it was taken then. Of a body that is sent at once nobody can
  * say how much has left when its connection breaks.
@@ -29,6 +38,7 @@ export async function sendPieces(
   to: Writable,
   pieceBytes: number,
   sent: SentBody,
+  waiting?: WaitingBytes,
 ): Promise<void> {
   const source = body instanceof Uint8Array ? [body] : streamOf(body);
   // The pipeline would let go of it with its next chunk only, which may never come.
@@ -37,11 +47,14 @@ export async function sendPieces(
     source,
     async function* pieces(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>) {
       for await (const chunk of chunks) {
+        const held = chunk.byteLength * chunksHeld;
+        waiting?.hold(held);
         for (let from = 0; from < chunk.byteLength; from += pieceBytes) {
           const piece = chunk.subarray(from, from + pieceBytes);
           yield piece;
           sent.bytes += piece.byteLength;
         }
+        waiting?.release(held);
       }
     },
     to,

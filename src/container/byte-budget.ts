@@ -9,6 +9,8 @@ export interface ByteBudget {
 
 /** What one request holds of a budget. */
 export interface HeldBytes {
+  /** How many it has held at the most. */
+  readonly mostBytes: number;
   /** Takes so many more, where that many are left. */
   take(bytes: number): boolean;
   /** Gives back all that it holds. */
@@ -35,10 +37,15 @@ export function createByteBudget(limitBytes: number): ByteBudget {
 /** Follows what one request holds of `budget`. */
 export function holdBytes(budget: ByteBudget): HeldBytes {
   let held = 0;
+  let mostBytes = 0;
   return {
+    get mostBytes() {
+      return mostBytes;
+    },
     take: (bytes) => {
       if (!budget.take(bytes)) return false;
       held += bytes;
+      mostBytes = held;
       return true;
     },
     release: () => {

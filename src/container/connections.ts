@@ -5,6 +5,7 @@ import type { PipelineError } from "../errors/errors.ts";
 import type { Logger } from "../log/logger.ts";
 import type { InFlightLimit } from "./in-flight-limit.ts";
 import { SmallSet } from "./small-set.ts";
+import type { Unread } from "./unread-bytes.ts";
 
 /** A request that is being answered, or waits for room. */
 export interface OpenRequest {
@@ -22,6 +23,8 @@ export interface OpenRequest {
   outflow?: Outflow;
   /** Its client does not read the answer: it is ended for that, with a log line. */
   isStalled?: boolean;
+  /** Lets go of its answer, where that waits for others: its connection is cut. */
+  drop?: (() => void) | undefined;
 }
 
 /** An answer that is being written. */
@@ -58,6 +61,8 @@ export interface Connection {
   isBroken: boolean;
   /** The client was told that it closes: what comes then is not looked at any more (RFC 9112, 9.6). */
   isClosing: boolean;
+  /** The rest of a body is being read away whose request was answered early. */
+  isDiscarding: boolean;
   /** Fails the body that is being read, where one is. */
   failBody: ((error: unknown) => void) | undefined;
   /** Why the rest of a body will not come that nobody has asked for yet. */
@@ -65,12 +70,16 @@ export interface Connection {
   upgraded: Upgraded | undefined;
   /** There where it speaks HTTP/2. */
   session: Session | undefined;
+  /** What it holds that its client has not read. */
+  readonly unread: Unread;
   /** There once it has had a request. */
   inFlight: InFlightLimit | undefined;
   /** What is left of it once it was told to close. */
   lingering: Lingering | undefined;
   /** The network's socket, below that of TLS. */
   transport: Duplex;
+  /** Why its requests are aborted once their client has gone. */
+  readonly departure: () => DOMException;
 }
 
 /** An HTTP/2 session. */
@@ -127,13 +136,16 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
         idleAtBytes: 0,
         isBroken: false,
         isClosing: false,
+        isDiscarding: false,
         failBody: undefined,
         bodyFailure: undefined,
         upgraded: undefined,
         session: undefined,
+        unread: { bytes: 0, movedMs: 0, taken: 0, isCut: false },
         inFlight: undefined,
         lingering: undefined,
         transport: socket,
+        departure: lazyDeparture(),
       };
       known.set(socket, connection);
     }
@@ -223,6 +235,15 @@ export function followConnections(http: HttpServer, isTls: boolean, draining: Ab
       }
       for (const socket of shaking.values()) socket.destroy();
     },
+  };
+}
+
+/** One for all requests of a connection: making it takes longer than most of what a request does. */
+function lazyDeparture(): () => DOMException {
+  let departure: DOMException | undefined;
+  return () => {
+    departure ??= new DOMException("The client has gone", "AbortError");
+    return departure;
   };
 }
 

@@ -1,28 +1,20 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { pipeline } from "node:stream/promises";
 import type { PipelineError } from "../errors/errors.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import type { Logger } from "../log/logger.ts";
 import type { RunObserver } from "../observe/run-observer.ts";
 import { type Sender, serve } from "../run/pipeline.ts";
-import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope } from "../run/scope.ts";
-import { type SentBody, sendPieces, sentBytes, streamOf } from "./body-pieces.ts";
-import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
+import { type SentBody, sendPieces, sentBytes, type WaitingBytes } from "./body-pieces.ts";
+import { type HeldBytes, holdBytes } from "./byte-budget.ts";
 import { bytesRead, type Connection, type OpenRequest } from "./connections.ts";
-import type { HttpSettings } from "./http-options.ts";
 import { headersOf, noBytes, splitTarget } from "./http-request.ts";
 import type { InFlightLimit, LimitedRequest } from "./in-flight-limit.ts";
 import { lingerAfterAnswer } from "./lingering-close.ts";
 import { receiveBody } from "./receive-body.ts";
 import { reportCut } from "./report-cut.ts";
-
-/** What all requests of a server are served with. */
-export interface Serving {
-  readonly runtime: Runtime;
-  readonly settings: HttpSettings;
-  readonly bodies: ByteBudget;
-}
+import { isSmallBody, readRest } from "./rest-of-body.ts";
+import type { Serving } from "./serving.ts";
 
 /** Where an exchange stands. */
 interface Place {
@@ -32,7 +24,8 @@ interface Place {
 
 /** How an exchange begins. */
 interface Beginning {
-  readonly refusal: PipelineError | undefined;
+  /** Makes the reason why it is not taken; `undefined` where it is. An error takes time, and most that wait are never run. */
+  readonly refuse: (() => PipelineError) | undefined;
   /** Its client sends the body when it is told that it is going to be read. */
   readonly expectsContinue: boolean;
 }
@@ -41,26 +34,30 @@ interface Beginning {
  * A request of HTTP/1.1 and its answer. One object with methods: a function that is made for each request keeps whatever
  * it uses for as long as itself, and a dozen of them were a tenth of a request's time (`http-no-log` in `bench/results.json`).
  */
-export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest {
+export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedRequest, WaitingBytes {
   requestId = "";
   readonly method: string;
   readonly path: string;
   readonly query: string;
   readonly headers: HttpRequest["headers"];
   readonly ip: string | undefined;
-  readonly signal: AbortSignal;
   readonly gatewayClaims = undefined; // no gateway in front of a container is believed
-  readonly refusal: PipelineError | undefined;
   readonly nowMs: number | undefined;
   isStalled = false;
   left = 2;
+  heldBytes = 0;
+  hasLeft = false;
+  isAhead = false;
+  drop: (() => void) | undefined = undefined;
   readonly #serving: Serving;
   readonly #message: IncomingMessage;
   readonly #response: ServerResponse;
   readonly #connection: Connection;
   readonly #inFlight: InFlightLimit;
+  readonly #refuse: (() => PipelineError) | undefined;
   readonly #expectsContinue: boolean;
-  readonly #departure = new AbortController();
+  #departure: AbortController | undefined = undefined;
+  #abortReason: unknown = undefined;
   #scope: RequestScope | undefined = undefined;
   #held: HeldBytes | undefined = undefined;
   /** What was sent of the answer's body, where somebody wants to know. */
@@ -71,7 +68,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     { connection, inFlight }: Place,
     message: IncomingMessage,
     response: ServerResponse,
-    { refusal, expectsContinue }: Beginning,
+    { refuse, expectsContinue }: Beginning,
   ) {
     // Both are always there on a server's side; the types are shared with the client's.
     const { method, url } = message as IncomingMessage & { readonly method: string; readonly url: string };
@@ -81,8 +78,7 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     this.query = query;
     this.headers = headersOf(message);
     this.ip = message.socket.remoteAddress;
-    this.signal = this.#departure.signal;
-    this.refusal = refusal;
+    this.#refuse = refuse;
     const { observer, clock } = serving.runtime;
     this.nowMs = observer === undefined ? undefined : clock.now();
     this.#serving = serving;
@@ -97,12 +93,26 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     return "encrypted" in this.#message.socket;
   }
 
+  get refusal(): PipelineError | undefined {
+    return this.#refuse?.();
+  }
+
   get log(): Logger | undefined {
     return this.#scope?.log;
   }
 
+  /** Made when somebody asks: of the thousands of requests that one read may bring, most only wait. */
+  get signal(): AbortSignal {
+    if (this.#departure === undefined) {
+      this.#departure = new AbortController();
+      if (this.#abortReason !== undefined) this.#departure.abort(this.#abortReason);
+    }
+    return this.#departure.signal;
+  }
+
   abort(reason: unknown): void {
-    this.#departure.abort(reason);
+    this.#abortReason ??= reason;
+    this.#departure?.abort(reason);
   }
 
   readBody(limitBytes: number): Uint8Array | Promise<Uint8Array> {
@@ -137,9 +147,41 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   send(answer: HttpResponse, scope: RequestScope): Promise<void> | undefined {
     this.#scope = scope;
     if (scope.runtime.observer !== undefined) this.#sent = { bytes: 0, atOnce: 0 };
+    if (this.#response.socket === null) return this.#sendInTurn(answer);
+    this.#inFlight.answered(this);
+    return this.#sendNow(answer);
+  }
+
+  /**
+   * Waits for the answers before this one, and not in Node: what waits there cannot be dropped before its socket has closed,
+   * and of a stream nothing is read yet.
+   */
+  async #sendInTurn(answer: HttpResponse): Promise<void> {
+    const { body } = answer;
+    const isStream = body instanceof ReadableStream;
+    const bytes = isStream ? streamBytes : (body?.length ?? 0);
+    this.hold(bytes);
+    if (!isStream) this.#inFlight.answered(this);
+    if (!this.hasLeft && !this.#connection.unread.isCut) {
+      await new Promise<void>((resolve) => {
+        this.drop = resolve;
+        this.#response.once("socket", () => resolve());
+      });
+      this.drop = undefined;
+    }
+    if (this.#response.socket === null) {
+      // Its client has gone. A stream that breaks off is let go of, which is all there is to do.
+      if (isStream) await body.cancel().catch(() => undefined);
+      return;
+    }
+    this.release(bytes);
+    await this.#sendNow(answer);
+  }
+
+  #sendNow(answer: HttpResponse): Promise<void> | undefined {
     this.#end();
     try {
-      const streamed = write(this.#response, answer, this.method === "HEAD", this.#sent);
+      const streamed = this.#write(answer);
       return streamed?.catch((error) => this.#cut(error));
     } catch (error) {
       this.#cut(error);
@@ -147,13 +189,49 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
     }
   }
 
+  /** What is awaited of it is a stream, or a long body that is counted; anything else is out at once. */
+  #write({ status, headers, cookies, body }: HttpResponse): Promise<void> | undefined {
+    const response = this.#response;
+    const sent = this.#sent;
+    // At once, not header by header: with a call for each, Node keeps a table of them.
+    response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
+    if (body === undefined || this.method === "HEAD") {
+      response.end();
+      return undefined;
+    }
+    if (typeof body !== "string" && !(body instanceof Uint8Array)) {
+      return sendPieces(body, response, pieceBytes, sent ?? { bytes: 0, atOnce: 0 }, this);
+    }
+    const length = sent === undefined ? 0 : Buffer.byteLength(body);
+    if (sent !== undefined && length > pieceBytes) {
+      this.hold(length);
+      const bytes = typeof body === "string" ? Buffer.from(body) : body;
+      // A client that leaves while a whole answer is written is no line of its own.
+      return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
+    }
+    if (sent !== undefined) sent.atOnce = length;
+    response.end(body);
+    const { writableLength } = response; // what the kernel has not taken
+    if (writableLength > 0) this.hold(writableLength);
+    return undefined;
+  }
+
+  hold(bytes: number): void {
+    this.#inFlight.hold(this, bytes);
+  }
+
+  release(bytes: number): void {
+    this.#inFlight.release(this, bytes);
+  }
+
   /** Its answer is out, or its connection has closed. */
   leave(): void {
     const connection = this.#connection;
     if (!connection.requests.delete(this)) return;
+    this.drop?.();
     const { socket } = this.#message;
     connection.idleAtBytes = bytesRead(socket);
-    if (!this.#response.writableFinished) this.abort(new DOMException("The client has gone", "AbortError"));
+    if (!this.#response.writableFinished) this.abort(connection.departure());
     if (connection.isBroken && connection.requests.size === 0) socket.destroySoon();
     this.#inFlight.leave(this);
   }
@@ -161,17 +239,29 @@ export class Exchange implements HttpRequest, OpenRequest, Sender, LimitedReques
   /** Closes the connection with this answer, where no other follows. */
   #end(): void {
     const connection = this.#connection;
-    const { draining } = this.#serving.runtime.lifecycle;
-    const { complete, socket } = this.#message;
+    const { runtime, settings } = this.#serving;
+    const { draining } = runtime.lifecycle;
+    const message = this.#message;
+    const { complete, socket } = message;
     const isLast = (draining.aborted || connection.isBroken) && isLatest(connection, this);
+    if (!isLast && !complete && this.#isRestSmall()) {
+      readRest(socket, connection, message, settings.requestTimeoutMs);
+      return;
+    }
     if (isLast || !complete) {
       connection.isClosing = true;
       this.#response.setHeader("connection", "close");
     }
     // It may still send a body that nobody wants, or requests that were not read.
     if (!complete || (isLast && this.#inFlight.hadToWait)) {
-      lingerAfterAnswer(socket, connection, this.#message, this.#serving.settings.requestTimeoutMs, draining);
+      lingerAfterAnswer(socket, connection, message, settings.requestTimeoutMs, draining);
     }
+  }
+
+  /** Whether what is to come of a body nobody wants is read to its end: it comes, and is small. */
+  #isRestSmall(): boolean {
+    const isAwaited = !this.#expectsContinue || this.#held !== undefined; // else its client was not told to send it
+    return isAwaited && !this.#connection.isBroken && isSmallBody(this.#message, this.#held?.mostBytes ?? 0);
   }
 
   #cut(error: unknown): void {
@@ -187,37 +277,8 @@ function isLatest({ requests }: Connection, request: OpenRequest): boolean {
   return [...requests].at(-1) === request;
 }
 
+/** What a stream is taken to hold that waits for its turn: the pipeline has read its beginning. */
+const streamBytes = 1_048_576;
+
 /** How much of a long body is given to the response at a time, where it is counted. */
 const pieceBytes = 65_536;
-
-/** What is awaited of it is a stream, or a long body that is counted; anything else is out at once. */
-function write(
-  response: ServerResponse,
-  answer: HttpResponse,
-  head: boolean,
-  sent: SentBody | undefined,
-): Promise<void> | undefined {
-  const { status, headers, cookies, body } = answer;
-  // At once, not header by header: with a call for each, Node keeps a table of them.
-  response.writeHead(status, cookies.length > 0 ? { ...headers, "set-cookie": [...cookies] } : headers);
-  if (body === undefined || head) {
-    response.end();
-    return undefined;
-  }
-  if (typeof body !== "string" && !(body instanceof Uint8Array)) {
-    return sent === undefined ? pipeline(streamOf(body), response) : sendPieces(body, response, pieceBytes, sent);
-  }
-  if (sent === undefined) {
-    response.end(body);
-    return undefined;
-  }
-  const length = Buffer.byteLength(body);
-  if (length <= pieceBytes) {
-    sent.atOnce = length;
-    response.end(body);
-    return undefined;
-  }
-  const bytes = typeof body === "string" ? Buffer.from(body) : body;
-  // A client that leaves while a whole answer is written is no line of its own.
-  return sendPieces(bytes, response, pieceBytes, sent).catch(() => undefined);
-}

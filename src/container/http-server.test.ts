@@ -242,8 +242,8 @@ test("a body arrives whole, in one chunk or in several, and every request carrie
   expect(await exchange(port, `${head}content-length: 0\r\n\r\n`)).toContain('{"bytes":0,');
 });
 
-test("a body over the limit is 413, announced or not, and its connection is ended", async () => {
-  const { port } = await serving();
+test("a body over the limit is 413, announced or not, and its connection is ended where the rest does not come", async () => {
+  const { port } = await serving({ headersTimeoutMs: 300, requestTimeoutMs: 300 });
   const announced = await exchange(port, "POST /size HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n");
   const chunked = await exchange(
     port,
@@ -252,9 +252,32 @@ test("a body over the limit is 413, announced or not, and its connection is ende
 
   for (const answer of [announced, chunked]) {
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
-    expect(answer).toMatch(/connection: close/i);
     expect(answer).toContain('"error":"payload_too_large"');
   }
+});
+
+test.each(["gzip, chunked", "GZIP , chunked", "identity, chunked"])(
+  "a body in a coding that is not undone is 501, and its connection goes on: %s",
+  async (coding) => {
+    const { port } = await serving();
+    const answers = await exchange(
+      port,
+      `POST /size HTTP/1.1\r\nhost: x\r\ntransfer-encoding: ${coding}\r\n\r\n2\r\nab\r\n0\r\n\r\nGET /text HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`,
+    );
+
+    expect(answers).toMatch(/^HTTP\/1\.1 501 [\s\S]*"error":"malformed_request"[\s\S]*HTTP\/1\.1 200 /);
+  },
+);
+
+test("chunked alone is read, however it is written, and an answer without a request has the date", async () => {
+  const { port } = await serving();
+  const body = "transfer-encoding: Chunked\r\nconnection: close\r\n\r\n2\r\nab\r\n0\r\n\r\n";
+  expect(await exchange(port, `POST /size HTTP/1.1\r\nhost: x\r\n${body}`)).toContain('{"bytes":2,');
+  const refused = await exchange(port, "no HTTP\r\n\r\n");
+  const [, date = ""] = /^date: (\w{3}, \d{2} \w{3} \d{4} [\d:]{8} GMT)\r$/im.exec(refused) ?? [];
+
+  expect(refused).toMatch(/^HTTP\/1\.1 400 /);
+  expect(Math.abs(Date.now() - Date.parse(date))).toBeLessThan(600_000);
 });
 
 test("an upload that never ends is ended by the server when its time is over, also on a route that is not there", async () => {

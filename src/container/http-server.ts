@@ -6,6 +6,7 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { describeError } from "../errors/describe.ts";
 import type { PipelineError } from "../errors/errors.ts";
@@ -16,21 +17,25 @@ import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope } from "../run/scope.ts";
 import { type ByteBudget, createByteBudget } from "./byte-budget.ts";
 import { type Connection, type Connections, followConnections, isIdle, lateRequest } from "./connections.ts";
-import { Exchange, type Serving } from "./exchange.ts";
+import { countedReport } from "./counted-report.ts";
+import { Exchange } from "./exchange.ts";
 import { type HttpServerOptions, httpSettings, type UpgradeHandler } from "./http-options.ts";
 import { headersOf, splitTarget } from "./http-request.ts";
 import { serveSession } from "./http2-session.ts";
 import { createInFlightLimit, holdBack } from "./in-flight-limit.ts";
 import { refusals } from "./refusals.ts";
 import { reportRefused } from "./refused-connections.ts";
+import type { Serving } from "./serving.ts";
 import { cutStalled } from "./stalled-writes.ts";
 import { createTlsServer } from "./tls-server.ts";
+import { createUnreadBudget, defaultUnreadBytes, type UnreadBudget } from "./unread-bytes.ts";
 
-/** The container's HTTP server, its connections, and what its requests hold of their bodies. */
+/** The container's HTTP server, its connections, and what they hold: of requests' bodies, and for clients that do not read. */
 export interface ContainerServer {
   readonly http: HttpServer;
   readonly connections: Connections;
   readonly bodies: ByteBudget;
+  readonly unread: UnreadBudget;
 }
 
 /** How long a client that was turned away gets to read why before its connection is cut. */
@@ -53,17 +58,21 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     tls === undefined
       ? createServer(nodeOptions)
       : createTlsServer(tls, nodeOptions, runtime.log, (socket) => {
-          serveSession(runtime, settings, connections.of(socket), bodies, socket);
+          serveSession(serving, connections.of(socket), socket);
         });
   http.maxConnections = settings.maxConnections;
   reportRefused(http, runtime.log);
   const connections = followConnections(http, tls !== undefined, runtime.lifecycle.draining);
   cutStalled(http, connections, settings.writeTimeoutMs, runtime.log);
-  const bodies = createByteBudget(bufferLimit(runtime.server.options.limits));
-  const serving: Serving = { runtime, settings, bodies };
-  http.on("request", (message, response) => respond(serving, connections, message, response, missingHost(message)));
-  http.on("checkContinue", (message, response) => respond(serving, connections, message, response, missingHost(message), true));
-  http.on("checkExpectation", (message, response) => respond(serving, connections, message, response, refusals.expectation()));
+  const { limits } = runtime.server.options;
+  const bodies = createByteBudget(bufferLimit(limits));
+  const limitBytes = limits?.unreadBytes ?? defaultUnreadBytes();
+  const onCut = countedReport((count) => runtime.log.warn("server.connections_cut", { count, unreadBytes: limitBytes }));
+  const unread = createUnreadBudget(limitBytes, connections.known, () => holdAllBack(connections), onCut);
+  const serving: Serving = { runtime, settings, bodies, unread };
+  http.on("request", (message, response) => respond(serving, connections, message, response, refusalOfHead(message)));
+  http.on("checkContinue", (message, response) => respond(serving, connections, message, response, refusalOfHead(message), true));
+  http.on("checkExpectation", (message, response) => respond(serving, connections, message, response, refusals.expectation));
   http.on("connect", (message, socket) => {
     if (!isFree(connections.of(socket), socket)) return;
     const headers = headersOf(message);
@@ -75,11 +84,17 @@ export function createHttpServer(runtime: Runtime, options: HttpServerOptions): 
     http.on("upgrade", (message, socket, head) => takeOver(runtime, connections, upgrade, message, socket, head));
   }
   http.on("clientError", (error: NodeJS.ErrnoException, socket) => refuse(runtime, connections, error, socket));
-  return { http, connections, bodies };
+  return { http, connections, bodies, unread };
 }
 
-function missingHost({ httpVersion, headers }: IncomingMessage): PipelineError | undefined {
-  return httpVersion !== "1.1" || headers.host !== undefined ? undefined : refusals.noHost();
+/**
+ * Refuses a request that Node would take: it ignores any coding before `chunked`. Without `chunked` at the end the length of the
+ * body is unknown; Node's parser then fails, which is a 400 (RFC 9112 6.3).
+ */
+function refusalOfHead({ httpVersion, headers }: IncomingMessage): (() => PipelineError) | undefined {
+  const { host, "transfer-encoding": coding } = headers;
+  if (coding !== undefined && /,\s*chunked$/i.test(coding)) return refusals.coding;
+  return httpVersion !== "1.1" || host !== undefined ? undefined : refusals.noHost;
 }
 
 function respond(
@@ -87,21 +102,42 @@ function respond(
   connections: Connections,
   message: IncomingMessage,
   response: ServerResponse,
-  refusal: PipelineError | undefined,
+  refuse: (() => PipelineError) | undefined,
   expectsContinue = false,
 ): void {
   const { socket } = message;
   const connection = connections.of(socket);
+  if (connection.unread.isCut) return;
   if (connection.isClosing) {
     message.resume(); // what lingers reads it away
     return;
   }
-  connection.inFlight ??= createInFlightLimit(socket, () => holdBack(socket));
+  connection.inFlight ??= createInFlightLimit(socket, connection, serving.unread, () => holdBack(socket));
   const { inFlight } = connection;
-  const exchange = new Exchange(serving, { connection, inFlight }, message, response, { refusal, expectsContinue });
+  const exchange = new Exchange(serving, { connection, inFlight }, message, response, { refuse, expectsContinue });
   connection.requests.add(exchange);
   inFlight.enter(exchange);
   response.on("close", () => exchange.leave());
+}
+
+/**
+ * Reads nothing of the connections that are open for a turn. One turn reads what all of them have sent; after it what waits
+ * may have run, what is cut is let go of, and clients that come meanwhile have had theirs.
+ */
+function holdAllBack({ known }: Connections): void {
+  const releases: (() => void)[] = [];
+  for (const [socket, connection] of known) {
+    const { session, upgraded, inFlight } = connection;
+    if (session !== undefined || upgraded !== undefined || inFlight?.isHolding || socket.destroyed) continue;
+    const release = holdBack(socket as Socket); // safe: a server's sockets are the network's
+    releases.push(() => release(!connection.inFlight?.isHolding));
+  }
+  // The first is of this turn.
+  setImmediate(() =>
+    setImmediate(() => {
+      for (const release of releases) release();
+    }),
+  );
 }
 
 function cutLater(socket: Duplex): void {
@@ -116,7 +152,7 @@ function refuse(runtime: Runtime, connections: Connections, error: NodeJS.ErrnoE
   const connection = connections.of(socket);
   // Who has sent nothing has asked for nothing.
   const isUnused = error.code === lateRequest && connection.requests.size === 0 && isIdle(connection, socket);
-  const isAnswered = connection.isClosing && connection.requests.size === 0;
+  const isAnswered = (connection.isClosing || connection.isDiscarding) && connection.requests.size === 0;
   if (error.code === "ECONNRESET" || !socket.writable || isUnused || isAnswered) {
     socket.destroy();
     return;
@@ -163,7 +199,7 @@ function takeOver(
   const headers = headersOf(message);
   void runInScope(runtime, { headers, signal: undefined }, async (scope) => {
     const isLate = runtime.lifecycle.draining.aborted;
-    const refusal = isLate ? refusals.shuttingDown() : (missingHost(message) ?? runtime.refusalOfHeaders(headers));
+    const refusal = isLate ? refusals.shuttingDown() : (refusalOfHead(message)?.() ?? runtime.refusalOfHeaders(headers));
     if (refusal !== undefined) return turnAway(scope, connections, socket, { headers, method: message.method }, refusal);
     socket.allowHalfOpen = false; // else who forgets to end what the client has ended keeps it for ever
     const draining = new AbortController();
@@ -189,18 +225,19 @@ async function turnAway(
   scope: RequestScope,
   connections: Connections,
   socket: Duplex,
-  { headers, method }: TurnedAway,
+  { headers: sent, method }: TurnedAway,
   error: PipelineError,
 ): Promise<void> {
   connections.of(socket).isClosing = true;
   socket.on("error", () => socket.destroy());
   scope.asked = { method, isEncrypted: "encrypted" in socket };
-  const request = { headers, method: "", gatewayClaims: undefined };
+  const request = { headers: sent, method: "", gatewayClaims: undefined };
   const recognizing = recognize(scope, request);
   if (recognizing !== undefined) await recognizing;
   const response = fail(scope, request, error);
   const { status, body } = response;
-  const fields = Object.entries({ ...finish(scope, request, response.headers), connection: "close" });
+  const headers = { ...finish(scope, request, response.headers), date: new Date().toUTCString(), connection: "close" };
+  const fields = Object.entries(headers);
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...fields.map(([name, value]) => `${name}: ${value}`)];
   const { observer } = scope.runtime;
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`, () => {

@@ -7,8 +7,8 @@ import type { Logger } from "../log/logger.ts";
 import { type Sender, serve } from "../run/pipeline.ts";
 import type { Runtime } from "../run/runtime.ts";
 import type { RequestScope } from "../run/scope.ts";
-import { type SentBody, sendPieces, sentBytes } from "./body-pieces.ts";
-import { type ByteBudget, type HeldBytes, holdBytes } from "./byte-budget.ts";
+import { type SentBody, sendPieces, sentBytes, type WaitingBytes } from "./body-pieces.ts";
+import { type HeldBytes, holdBytes } from "./byte-budget.ts";
 import type { Connection, OpenRequest, Outflow } from "./connections.ts";
 import type { HttpSettings } from "./http-options.ts";
 import { noBytes, splitTarget } from "./http-request.ts";
@@ -16,6 +16,7 @@ import { createInFlightLimit, type InFlightLimit, type LimitedRequest, maxInFlig
 import { type BodyHolder, receiveBody } from "./receive-body.ts";
 import { refusals } from "./refusals.ts";
 import { reportCut } from "./report-cut.ts";
+import type { Serving } from "./serving.ts";
 
 /** A request of HTTP/2. */
 interface StreamRequest extends HttpRequest, OpenRequest {
@@ -24,14 +25,12 @@ interface StreamRequest extends HttpRequest, OpenRequest {
   log?: Logger;
 }
 
+/** How long a client has to close a connection whose session has ended. */
+const closeMs = 5_000;
+
 /** Serves HTTP/2 over a connection: each of its streams is a request. */
-export function serveSession(
-  runtime: Runtime,
-  settings: HttpSettings,
-  connection: Connection,
-  bodies: ByteBudget,
-  socket: TLSSocket,
-): void {
+export function serveSession(serving: Serving, connection: Connection, socket: TLSSocket): void {
+  const { runtime, settings, bodies, unread } = serving;
   const { remoteAddress } = socket;
   const { performServerHandshake } = process.getBuiltinModule("node:http2");
   const session = performServerHandshake(socket, {
@@ -45,10 +44,15 @@ export function serveSession(
   };
   // What is wrong with a connection ends it, and what is wrong with a stream its request.
   session.on("error", () => {});
-  session.setTimeout(settings.keepAliveTimeoutMs, () => {
-    if (connection.requests.size === 0) session.close();
+  let isOverdue = false;
+  session.setTimeout(settings.keepAliveTimeoutMs); // begins anew with whatever comes or is sent
+  session.on("timeout", () => {
+    isOverdue = connection.requests.size > 0;
+    if (isOverdue) return;
+    session.close();
+    setTimeout(() => socket.destroy(), closeMs).unref(); // a client may keep its side open for ever
   });
-  const inFlight = createInFlightLimit(socket);
+  const inFlight = createInFlightLimit(socket, connection, unread);
   session.on("stream", (stream, received, _flags, fields) => {
     stream.on("error", () => {});
     /* v8 ignore next -- Node says of a stream before it reads its reset; else its end would be waited for in vain */
@@ -57,6 +61,10 @@ export function serveSession(
     const nowMs = runtime.observer === undefined ? undefined : runtime.clock.now();
     const request = streamRequest(stream, received, fields, { remoteAddress, nowMs, settings, held });
     respond(runtime, connection, inFlight, stream, request, held);
+    stream.on("close", () => {
+      // A stream that is reset sends nothing that would begin the time anew.
+      if (isOverdue && connection.requests.size === 0) session.setTimeout(settings.keepAliveTimeoutMs);
+    });
     if (runtime.lifecycle.draining.aborted) connection.session?.retire();
   });
 }
@@ -87,13 +95,17 @@ function respond(
   const isSent = followEnd(stream);
   let isWhole = false;
   let answered: { readonly scope: RequestScope; readonly status: number } | undefined;
+  const waiting: WaitingBytes = {
+    hold: (bytes) => inFlight.hold(limited, bytes),
+    release: (bytes) => inFlight.release(limited, bytes),
+  };
   const send: Sender["send"] = async (answer, scope) => {
     const { log } = scope;
     const { status } = answer;
     answered = { scope, status };
     request.log = log;
     try {
-      await write(stream, request, answer, sent);
+      await write(stream, request, answer, sent, waiting);
     } catch (error) {
       if (!request.isStalled) reportCut(log, error, request.signal);
       stream.close(internalError);
@@ -106,11 +118,18 @@ function respond(
     const bytes = sentBytes(sent, isWhole);
     observer.ended(scope, { kind: "request", method: request.method, status, bytes, isAborted: !isWhole });
   };
-  const limited: LimitedRequest = { work: () => serve(runtime, request, { send }), ended, left: 2 };
+  const limited: LimitedRequest = {
+    work: () => serve(runtime, request, { send }),
+    ended,
+    left: 2,
+    heldBytes: 0,
+    hasLeft: false,
+    isAhead: false,
+  };
   inFlight.enter(limited);
   stream.on("close", () => {
     isWhole = isSent();
-    if (!isWhole) request.abort(new DOMException("The client has gone", "AbortError"));
+    if (!isWhole) request.abort(connection.departure());
     connection.requests.delete(request);
     if (connection.isClosing && connection.requests.size === 0) connection.session?.close();
     inFlight.leave(limited);
@@ -132,7 +151,13 @@ function followEnd(stream: ServerHttp2Stream): () => boolean {
     stream.rstCode === noError && (stream.writableFinished || (!stream.aborted && session !== undefined && !session.destroyed));
 }
 
-async function write(stream: ServerHttp2Stream, request: StreamRequest, answer: HttpResponse, sent: SentBody): Promise<void> {
+async function write(
+  stream: ServerHttp2Stream,
+  request: StreamRequest,
+  answer: HttpResponse,
+  sent: SentBody,
+  waiting: WaitingBytes,
+): Promise<void> {
   if (stream.destroyed) return; // the client has gone
   const { status, headers, cookies, body } = answer;
   const isHead = request.method === "HEAD";
@@ -151,7 +176,9 @@ async function write(stream: ServerHttp2Stream, request: StreamRequest, answer: 
     reset: () => stream.close(internalError),
   } satisfies Outflow;
   const bytes = typeof body === "string" ? Buffer.from(body) : body;
-  if (bytes instanceof Uint8Array && bytes.byteLength <= pieceBytes) {
+  if (!(bytes instanceof Uint8Array)) return sendPieces(bytes, stream, pieceBytes, sent, waiting);
+  waiting.hold(bytes.byteLength);
+  if (bytes.byteLength <= pieceBytes) {
     sent.atOnce = bytes.byteLength;
     stream.end(bytes);
     return;

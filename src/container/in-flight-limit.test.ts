@@ -1,3 +1,4 @@
+import { Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import {
   closeAll,
@@ -10,7 +11,7 @@ import {
   serveBounded,
   tls,
 } from "../../test/fixtures/bounded-server.ts";
-import { maxInFlight } from "./in-flight-limit.ts";
+import { holdBack, maxInFlight } from "./in-flight-limit.ts";
 
 afterEach(closeAll);
 
@@ -45,6 +46,18 @@ test.each([
   await expect.poll(() => answered(client.got()).length, { timeout: 60_000 }).toBe(6_000);
   expect(answered(client.got())).toEqual(names(0, 6_000));
   expect(probe.most).toBe(maxInFlight);
+});
+
+test("beside the first of each connection, 100 requests of all that pipeline run at once", async () => {
+  const { port, probe } = await serveBounded();
+  const requests = names(0, 150).map((name) => ask(`/held/${name}`));
+  const [first, second] = [await rawClient(port, requests.join("")), await rawClient(port, requests.join(""))];
+  await expect.poll(() => probe.began).toBe(maxInFlight + 2);
+  await othersAreServed(port);
+  expect(probe.began).toBe(maxInFlight + 2);
+  probe.letGo();
+
+  await expect.poll(() => [first, second].map((client) => answered(client.got()).length)).toEqual([150, 150]);
 });
 
 test("while requests wait, nothing more is read", async () => {
@@ -168,4 +181,15 @@ test("HTTP/2 streams run 100 at once, and others after them", async () => {
 
   expect(await Promise.all(answers)).toEqual(names(0, 250));
   expect(probe.most).toBe(maxInFlight);
+});
+
+test("a socket that two hold back is read again when the second lets go", () => {
+  const socket = new Socket();
+  const [first, second] = [holdBack(socket), holdBack(socket)];
+  first(false);
+  socket.resume();
+  expect(socket.isPaused()).toBe(true);
+  second();
+
+  expect(socket.isPaused()).toBe(false);
 });

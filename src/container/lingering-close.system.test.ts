@@ -178,11 +178,12 @@ test("a request that asks to go on and has no host is refused without being told
   expect(client.got()).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-test("what follows a refused upload is not executed, and takes no second answer", async () => {
+test("what follows a large refused upload is not executed, and what is no HTTP takes no second answer", async () => {
   const { port, probe } = await serveBounded();
-  const client = await rawClient(port, head("/guarded", "content-length: 3"));
+  const bytes = "x".repeat(65_537);
+  const client = await rawClient(port, head("/guarded", `content-length: ${bytes.length}`));
   await expect.poll(client.got).toContain("401");
-  client.socket.write("abcGET /held/a HTTP/1.1\r\nhost: x\r\n\r\n");
+  client.socket.write(`${bytes}GET /held/a HTTP/1.1\r\nhost: x\r\n\r\n`);
   await client.closed;
   const broken = await rawClient(port, head("/guarded", "transfer-encoding: chunked"));
   await expect.poll(broken.got).toContain("401");

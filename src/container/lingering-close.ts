@@ -34,9 +34,14 @@ export function lingerAfterAnswer(
 ): void {
   // What Node calls when the last answer is out.
   socket.destroySoon = () => {
-    connection.lingering ??= linger(socket, message, Math.min(mostMs, requestTimeoutMs));
-    if (draining.aborted) connection.lingering.hurry();
+    lingerNow(socket, connection, message, requestTimeoutMs);
+    if (draining.aborted) connection.lingering?.hurry();
   };
+}
+
+/** The same, of a connection whose last answer is out. */
+export function lingerNow(socket: Socket, connection: Connection, message: IncomingMessage, requestTimeoutMs: number): void {
+  connection.lingering ??= linger(socket, message, Math.min(mostMs, requestTimeoutMs));
 }
 
 function linger(socket: Socket, message: IncomingMessage, longestMs: number): Lingering {

@@ -3,10 +3,13 @@ import type { MetricDeclaration } from "../metrics/metric-list.ts";
 
 /** The parts of OpenTelemetry's meter that are used; its package is not: what an SDK has registered is found without it. */
 export interface Meter {
-  createCounter(name: string, options: InstrumentOptions): { add(value: number, labels: SeriesLabels): void };
-  createHistogram(name: string, options: InstrumentOptions): { record(value: number, labels: SeriesLabels): void };
+  createCounter(name: string, options: InstrumentOptions): { add(value: number, labels: Attributes): void };
+  createHistogram(name: string, options: InstrumentOptions): { record(value: number, labels: Attributes): void };
   createObservableGauge(name: string, options: InstrumentOptions): ObservableGauge;
 }
+
+/** Labels as OpenTelemetry has them: some of its conventions are numbers. */
+type Attributes = Readonly<Record<string, string | number>>;
 
 interface ObservableGauge {
   addCallback(observe: Observe): void;
@@ -58,7 +61,11 @@ export function otelSink(meter: Meter): OtelSink {
   };
 }
 
-function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclaration, closers: (() => void)[]) {
+function takerOf(
+  meter: Meter,
+  { name, kind, unit, text, buckets, integers }: MetricDeclaration,
+  closers: (() => void)[],
+): (value: number, labels: SeriesLabels) => void {
   const options: InstrumentOptions = {
     description: text,
     unit,
@@ -71,7 +78,8 @@ function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclar
     }
     case "histogram": {
       const histogram = meter.createHistogram(name, options);
-      return (value: number, labels: SeriesLabels) => histogram.record(value, labels);
+      const attributesOf = attributesWith(integers);
+      return (value, labels) => histogram.record(value, attributesOf(labels));
     }
     case "gauge": {
       // Observed, since older SDKs have no other gauge.
@@ -85,4 +93,20 @@ function takerOf(meter: Meter, { name, kind, unit, text, buckets }: MetricDeclar
       return (value: number, labels: SeriesLabels) => void last.set(labels, value);
     }
   }
+}
+
+/** Makes attributes of labels, numbers of those that are. The same series has the same object, so that it is made once. */
+function attributesWith(integers: readonly string[] = []): (labels: SeriesLabels) => Attributes {
+  if (integers.length === 0) return (labels) => labels;
+  const made = new WeakMap<SeriesLabels, Attributes>();
+  return (labels) => {
+    let attributes = made.get(labels);
+    if (attributes === undefined) {
+      attributes = Object.fromEntries(
+        Object.entries(labels).map(([name, value]) => [name, integers.includes(name) ? Number(value) : value]),
+      );
+      made.set(labels, attributes);
+    }
+    return attributes;
+  };
 }

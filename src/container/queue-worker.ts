@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { queueMessage, systemAttributes, visibilitySeconds } from "../aws/sqs-queue.ts";
-import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { isOrdered, type MessageQueue, type QueueMessage } from "../events/message-queue.ts";
 import type { Adapters, Messaging } from "../run/adapters.ts";
 import { processMessage } from "../run/process-message.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -20,10 +20,13 @@ const maxRunning = 10;
 const renewMs = (visibilitySeconds * 1_000) / 3;
 /** How much longer than a retried message those behind it in its group stay invisible. */
 const behindFirstMs = 1_000;
-/** How long a poll waits for a message, in seconds: a process that stops waits for its last one, which the linger covers. */
+/**
+ * How long a poll waits for a message, in seconds: a process that stops waits for its last one, which the linger covers. On the
+ * embedded stack it is ended.
+ */
 const [pollSeconds, developmentPollSeconds] = [3, 1];
 /** How often it is looked whether the last poll is over, in milliseconds. */
-const lookMs = 20;
+const lookMs = 5;
 /** The pauses after a call that failed, in milliseconds. */
 const [shortestPauseMs, longestPauseMs] = [500, 30_000];
 
@@ -42,9 +45,10 @@ export async function startQueueWorker(
   const running = new Set<Promise<void>>();
   const stopping = new AbortController();
   let pauseMs = 0;
+  const url = await queue.url();
 
   const consumer = Consumer.create({
-    queueUrl: await queue.url(),
+    queueUrl: url,
     sqs,
     batchSize: 10,
     waitTimeSeconds: runtime.environment === "production" ? pollSeconds : developmentPollSeconds,
@@ -66,7 +70,7 @@ export async function startQueueWorker(
         for (const { receipt } of messages.map(queueMessage)) await queue.changeVisibility(receipt, 0);
         return [];
       }
-      for (const group of groups(messages.map(queueMessage))) {
+      for (const group of groups(queue, messages.map(queueMessage))) {
         const work = workOn(runtime, adapters, queue, group).finally(() => running.delete(work));
         running.add(work);
       }
@@ -83,24 +87,22 @@ export async function startQueueWorker(
       stopping.abort();
       // Not aborted: messages of an aborted poll would stay invisible until their visibility timeout ends.
       consumer.stop();
+      void adapters.endPolls?.(url);
     },
     finished: async () => {
-      while (consumer.status.isPolling) await sleep(lookMs);
+      while (consumer.status.isPolling) {
+        await sleep(lookMs);
+        await adapters.endPolls?.(url); // once more: the last poll may just have been on its way
+      }
       while (running.size > 0) await Promise.race(running);
     },
   };
 }
 
-/** Messages that have to be worked on one after the other. */
-function groups(messages: readonly QueueMessage[]): QueueMessage[][] {
-  const byGroup = new Map<string, QueueMessage[]>();
-  for (const message of messages) {
-    const group = message.group === undefined ? `message ${message.id}` : `group ${message.group}`;
-    const others = byGroup.get(group);
-    if (others === undefined) byGroup.set(group, [message]);
-    else others.push(message);
-  }
-  return [...byGroup.values()];
+/** Messages that have to be worked on one after the other: those of a standard queue, where groups are for fairness, have not. */
+function groups({ name }: MessageQueue, messages: readonly QueueMessage[]): QueueMessage[][] {
+  if (!isOrdered(name)) return messages.map((message) => [message]);
+  return [...Map.groupBy(messages, ({ group }) => group).values()];
 }
 
 /** Never throws: what goes wrong with a message is logged, and the message comes again. */

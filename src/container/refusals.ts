@@ -9,6 +9,7 @@ export const refusals = Object.freeze({
   noHost: () => new FrameworkError("malformed_request", "The request has no Host header"),
   twoHosts: () => new FrameworkError("malformed_request", "The Host header names another host than :authority"),
   expectation: () => malformed("The Expect header asks for what is not there", 417),
+  coding: () => malformed("The Transfer-Encoding is not supported; send the body chunked alone, or with its length", 501),
   headersTooLarge: (cause?: unknown) => malformed("The headers of the request are too large", 431, cause),
   late: (cause?: unknown) => malformed("The request took too long to arrive", 408, cause),
   tunnel: () => new FrameworkError("method_not_allowed", "Method not allowed"),

@@ -1,12 +1,13 @@
 /* v8 ignore file -- it ends its process: test/integration/container.system.test.ts runs it as one of its own */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describeError } from "../errors/describe.ts";
 import { FrameworkError } from "../errors/errors.ts";
 import { needsIdentity } from "../identity/access.ts";
 import { loadPowertools } from "../log/load-powertools.ts";
 import { createServerLogger } from "../log/server-logger.ts";
-import { isWatched, type Variables } from "../process/environment.ts";
+import { isReloaded, type Variables } from "../process/environment.ts";
 import { defaultTimes, platformMs, type ShutdownTimes } from "../process/times.ts";
 import { warnOfLooseOutputs } from "../run/loose-outputs.ts";
 import type { Runtime } from "../run/runtime.ts";
@@ -88,12 +89,9 @@ async function start(
   end: End,
 ): Promise<Container> {
   if (!life.isAlive()) return exiting();
-  life.workers = await startWorkers(runtime);
-  if (!life.isAlive()) {
-    // Told to stop in between: they were not there to be told.
-    life.workers.stop();
-    return exiting();
-  }
+  // Who waits for a changed source to run waits for answers first; elsewhere what is ready does all of its work.
+  const isQuick = isReloaded(runtime);
+  if (!isQuick && !(await hasWorkers(runtime, life))) return exiting();
   const container = createHttpServer(runtime, options);
   const { http } = container;
   http.listen(options.port, options.host);
@@ -109,6 +107,10 @@ async function start(
     environment: runtime.environment,
     adapters: binding.adapters,
   });
+  if (isQuick) {
+    await sleep(quickMs);
+    if (!life.isAlive() || !(await hasWorkers(runtime, life))) return exiting();
+  }
   return {
     port,
     close: async () => {
@@ -118,6 +120,14 @@ async function start(
       end.ignore();
     },
   };
+}
+
+/** Starts the workers; `false` where the process was told to stop in between, when they were not there to be told. */
+async function hasWorkers(runtime: Runtime, life: ProcessLife): Promise<boolean> {
+  life.workers = await startWorkers(runtime);
+  if (life.isAlive()) return true;
+  life.workers.stop();
+  return false;
 }
 
 /** How the process ends. */
@@ -134,6 +144,8 @@ function exiting(): Promise<never> {
 }
 
 const sameSignalMs = 200;
+/** How long a process that was started anew answers only, in milliseconds: loading the queues' clients would keep it from that. */
+const quickMs = 250;
 
 /** Listens to the process's signals and uncaught errors. The returned function stops it. */
 function listen(runtime: Runtime, life: ProcessLife): () => void {
@@ -166,7 +178,7 @@ function listen(runtime: Runtime, life: ProcessLife): () => void {
 /** The times of a shutdown: who waits for a changed source to run has no load balancer that has to take notice. */
 function shutdownTimes(runtime: Runtime, given: Partial<ShutdownTimes> = {}): ShutdownTimes {
   const times = { ...defaultTimes, ...given };
-  return runtime.environment !== "production" && isWatched(runtime.variables) ? { ...times, lingerMs: 0 } : times;
+  return isReloaded(runtime) ? { ...times, lingerMs: 0 } : times;
 }
 
 /** Most platforms kill earlier than the defaults end: who deploys has to know. */

@@ -16,8 +16,9 @@ export class SmallSet<Member> implements Iterable<Member> {
   /** Removes a member, and tells whether it was there. */
   delete(member: Member): boolean {
     const members = this.#members;
-    if (members.length === 1 && members[0] === member) {
-      members.pop();
+    if (members[0] === member) {
+      if (members.length === 1) members.pop();
+      else members.shift();
       return true;
     }
     const index = members.indexOf(member);

@@ -1,9 +1,9 @@
 import type { Server } from "node:http";
-import type { Duplex } from "node:stream";
 import type { Logger } from "../log/logger.ts";
 import type { Connection, Connections, OpenRequest } from "./connections.ts";
+import { takenByKernel } from "./unread-bytes.ts";
 
-/** How far something that writes was, when it was seen to move last. */
+/** How far something that writes was, when it had last moved far enough. */
 interface Mark {
   readonly taken: number;
   readonly sinceMs: number;
@@ -12,12 +12,16 @@ interface Mark {
 /** How often all are looked at, at the least. */
 const mostLookMs = 5_000;
 
+/** How much a client has to take a second: one that takes a byte now and then would keep what it is sent for ever. */
+const leastBytesASecond = 1_024;
+
 /**
- * Cuts the connections whose client has taken nothing of what is written for `timeoutMs`, or up to a quarter longer, and
- * resets the streams of HTTP/2 of which it has not. One look at all there are every few seconds, instead of a timer for
- * each: an answer that is read costs nothing.
+ * Cuts the connections whose client has taken next to nothing of what is written for `timeoutMs`, or up to a quarter
+ * longer, and resets the streams of HTTP/2 of which it has not. One look at all there are every few seconds, instead of a
+ * timer for each: an answer that is read costs nothing.
  */
 export function cutStalled(http: Server, { known }: Connections, timeoutMs: number, log: Logger): void {
+  const leastBytes = Math.ceil((timeoutMs / 1_000) * leastBytesASecond);
   let marks = new Map<Connection | OpenRequest, Mark>();
   const look = () => {
     const nowMs = performance.now();
@@ -25,7 +29,7 @@ export function cutStalled(http: Server, { known }: Connections, timeoutMs: numb
     const isStalled = (writer: Connection | OpenRequest, taken: number | undefined): boolean => {
       if (taken === undefined) return false;
       const mark = marks.get(writer);
-      const isMoving = mark === undefined || taken > mark.taken;
+      const isMoving = mark === undefined || taken >= mark.taken + leastBytes;
       if (!isMoving && nowMs - mark.sinceMs >= timeoutMs) return true;
       seen.set(writer, isMoving ? { taken, sinceMs: nowMs } : mark);
       return false;
@@ -60,14 +64,4 @@ function isAnswered({ log }: OpenRequest): boolean {
 
 function report(log: Logger, request: OpenRequest | undefined, timeoutMs: number): void {
   (request?.log ?? log).warn("response.stalled", { method: request?.method, path: request?.path.slice(0, 200), timeoutMs });
-}
-
-/**
- * How many bytes of a connection the kernel has taken, which takes them as the client does; `undefined` where none wait.
- * Node's own timeout of sockets goes by the same number, but what comes counts as progress for it too.
- */
-function takenByKernel(socket: Duplex): number | undefined {
-  // Safe: a socket of the network has a handle until it is destroyed, and where it had none, nothing would be cut.
-  const { _handle: handle } = socket as { _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null };
-  return handle && handle.writeQueueSize > 0 ? handle.bytesWritten - handle.writeQueueSize : undefined;
 }

@@ -1,6 +1,8 @@
+import { GetQueueUrlCommand, SendMessageCommand, SQSClient } from "@aws-sdk/client-sqs";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineFeature, type Feature } from "../declare/feature.ts";
+import { endPolls } from "../embedded/end-polls.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { createRuntime } from "../server/create-runtime.ts";
 import { buildServer } from "../server/server.ts";
@@ -24,7 +26,10 @@ let aheadMs = 0;
 const broken = new Set<string>();
 const loads = defineFeature("loads", (r) => {
   r.event("load.sent", z.object({ name: z.string() }));
-  r.on("load.sent", "note", async (_ctx, { payload }) => void runs.push(`event ${payload.name}`));
+  r.on("load.sent", "note", async (_ctx, { payload }) => {
+    runs.push(`event ${payload.name}`);
+    if (broken.delete(payload.name)) throw new Error("broken once");
+  });
   r.job("load.carry", {
     input: z.object({ name: z.string(), lane: z.string() }),
     order: ({ lane }) => lane,
@@ -68,17 +73,18 @@ interface StartOptions {
   readonly features?: readonly Feature[];
   readonly environment?: "test" | "production";
   readonly sweepMs?: number;
+  readonly isWatched?: boolean;
 }
 
 /** Another process on the same queues, which works on them. */
-async function start({ features = [loads], environment = "test", sweepMs = 10_000 }: StartOptions = {}) {
+async function start({ features = [loads], environment = "test", sweepMs = 10_000, isWatched = false }: StartOptions = {}) {
   const variables = app.env;
   const server = buildServer({ features, environment });
   runtime = createRuntime(server, {
-    variables: { ...variables, LOG_LEVEL: "debug" },
+    variables: { ...variables, LOG_LEVEL: "debug", ...(isWatched ? { KEELSON_WATCH: "1" } : {}) },
     clock: { now: () => Date.now() + aheadMs },
     write: (line) => void logs.push(JSON.parse(line) as Record<string, unknown>),
-    openAdapters: (bound) => openChecked(bound, variables, "create"),
+    openAdapters: async (bound) => ({ ...(await openChecked(bound, variables, "create")), endPolls }),
   });
   workers = await startWorkers(runtime, sweepMs);
   return { runtime, workers };
@@ -108,6 +114,22 @@ describe("the workers of a container", () => {
     expect(runs).toContain("other");
   }, 90_000);
 
+  test("hold up nobody of a group of a fair queue where one fails", async () => {
+    broken.add("1");
+    const { AWS_ENDPOINT_URL: endpoint = "", KEELSON_EVENT_QUEUE: QueueName = "keelson-events" } = app.env;
+    const sqs = new SQSClient({ endpoint, region: "us-east-1", credentials: { accessKeyId: "test", secretAccessKey: "test" } });
+    await app.settled(); // makes the queues
+    const { QueueUrl } = await sqs.send(new GetQueueUrlCommand({ QueueName }));
+    for (const name of ["1", "2"]) {
+      const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme" };
+      const body = { kind: "shared", type: "load.sent", eventId: `fair-${name}`, payload: { name, requestId: "r1" }, ...cause };
+      await sqs.send(new SendMessageCommand({ QueueUrl, MessageBody: JSON.stringify(body), MessageGroupId: "acme" }));
+    }
+    sqs.destroy();
+    await start();
+    await expect.poll(() => runs, { timeout: 60_000 }).toEqual(["event 1", "event 2", "event 1"]);
+  }, 90_000);
+
   test("finish what they are at before they are stopped, and say so where it takes too long", async () => {
     held = Promise.withResolvers();
     const { runtime: bound, workers: running } = await start();
@@ -125,6 +147,34 @@ describe("the workers of a container", () => {
     held.resolve();
     await running.finished();
     expect(logs).toContainEqual(expect.objectContaining({ msg: "job.completed", handler: "loads.load.carry" }));
+  }, 60_000);
+
+  // A poll of the embedded queue can be ended; one of LocalStack's cannot.
+  const isEmbedded = process.env["KEELSON_TEST_ENDPOINT"] === undefined;
+  if (isEmbedded)
+    test("do not wait for an idle poll when they are stopped, and leave what comes then to others", async () => {
+      const { workers: running } = await start({ environment: "production" });
+      await send(["polled"], "free");
+      await expect.poll(() => runs, { timeout: 30_000 }).toEqual(["polled"]);
+      const beganMs = performance.now();
+      running.stop();
+      await running.finished();
+      // A poll waits 3 s there.
+      expect(performance.now() - beganMs).toBeLessThan(2_500);
+      await send(["unpolled"], "free");
+      await app.settled();
+      expect(runs).toEqual(["polled", "unpolled"]);
+    }, 60_000);
+
+  test("are quick where the next process waits: what is left of the outbox is the next one's", async () => {
+    app.faults.before("PutEvents", 1).fail("InternalException");
+    await send(["left behind"], "event");
+    const { workers: running } = await start({ isWatched: true });
+    running.stop();
+    aheadMs = app.clock.now() - Date.now() + 2_000;
+    await running.finished();
+    expect(logs.map(({ msg }) => msg)).not.toContain("outbox.swept");
+    await app.settled();
   }, 60_000);
 
   test("sweep the outbox a last time when they are stopped", async () => {

@@ -1,4 +1,5 @@
-import { usesMessages, usesOutbox } from "../declare/registry.ts";
+import { usesMessages } from "../declare/registry.ts";
+import { isReloaded } from "../process/environment.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { pause } from "./pause.ts";
 import { type QueueWorker, startQueueWorker } from "./queue-worker.ts";
@@ -30,12 +31,13 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     }
   };
   const sweepUntilStopped = async () => {
-    while (!stopping.signal.aborted) {
+    for (;;) {
       await pause(eachMs * (0.75 + Math.random() / 2), stopping.signal); // not all processes at once
+      if (stopping.signal.aborted) return;
       await sweep(graceMs, stopping.signal);
     }
   };
-  const hasOutbox = usesOutbox(registry);
+  const hasOutbox = usesMessages(registry);
   const sweeping = hasOutbox ? sweepUntilStopped() : Promise.resolve();
   const schedules = registry.schedules.size > 0 ? await keepSchedules(runtime, stopping.signal) : undefined;
   return {
@@ -45,7 +47,8 @@ export async function startWorkers(runtime: Runtime, eachMs: number = sweepMs): 
     },
     finished: async () => {
       await Promise.all([sweeping, schedules?.ended, ...queues.map((queue) => queue.finished())]);
-      if (hasOutbox) await sweep(lastGraceMs, undefined);
+      // The next process sweeps what is left, and somebody waits for it.
+      if (hasOutbox && !isReloaded(runtime)) await sweep(lastGraceMs, undefined);
     },
   };
 }

@@ -5,7 +5,7 @@ export interface RequestView {
   readonly path: string;
   /** Prototype-free, names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Prototype-free, names in lower case. */
+  /** Prototype-free, names as they were sent: `SID` and `sid` are two cookies. */
   readonly cookies: Readonly<Record<string, string>>;
   readonly ip: string | undefined;
   /** The body's bytes as received; empty if there was no body, or a middleware has parsed a form. */

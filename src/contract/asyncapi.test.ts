@@ -120,6 +120,15 @@ describe("asyncApiDocument", () => {
     const isRefused = (name: string, value: object) =>
       !new Ajv2020({ strict: false }).validate({ ...components.messages[name]?.payload, components }, value);
     expect([isRefused("mug.made", event), isRefused("mugs.mug.wash", job)]).toEqual([false, false]);
+    for (const [originator, refused] of [
+      ["system", false],
+      ["root", true],
+    ] as const) {
+      expect([isRefused("mug.made", { ...event, originator }), isRefused("mugs.mug.wash", { ...job, originator })]).toEqual([
+        refused,
+        refused,
+      ]);
+    }
     expect(isRefused("mug.made", { ...event, type: "mug.lost" })).toBe(true);
     expect(isRefused("mug.made", { ...event, payload: { id: "m1" } })).toBe(true);
     expect(isRefused("mugs.mug.wash", { ...job, payload: { id: 1 } })).toBe(true);

@@ -93,6 +93,10 @@ const owner = { $ref: "#/components/schemas/keelson.owner" };
 const commonSchemas: Readonly<Record<string, JsonSchema>> = {
   "keelson.id": { type: "string", pattern: `^${idForm}$` },
   "keelson.owner": { type: "string", minLength: 1, maxLength: maxNameLength },
+  "keelson.originator": {
+    const: "system",
+    description: "A run of the system created the message; absent for all that requests lead to.",
+  },
   "keelson.proof": {
     type: "object",
     description: "Proves that the message comes from this server.",
@@ -112,7 +116,13 @@ type Members = Readonly<Record<string, JsonSchema>> & { readonly payload: JsonSc
 function message(name: string, feature: string, summary: string, members: Members): Message {
   const cause = { causedBy: id, origRequestId: id };
   const [proof, trace] = ["proof", "trace"].map((name) => ({ $ref: `#/components/schemas/keelson.${name}` }));
-  const optional = { tenantId: owner, userId: owner, proof, trace };
+  const optional = {
+    tenantId: owner,
+    userId: owner,
+    originator: { $ref: "#/components/schemas/keelson.originator" },
+    proof,
+    trace,
+  };
   // Generators of code name what they make by it.
   const { payload } = members;
   const named = { ...members, payload: "$ref" in payload ? payload : { title: `${name}.payload`, ...payload } };

@@ -371,6 +371,11 @@ test.each<[string, (r: PlainBuilder) => void, boolean]>([
   expect(usesMessages(createRegistry([plainFeature("shop", declare)]))).toBe(expected);
 });
 
+test("a server that sets up webhooks needs a queue, whatever its features declare", () => {
+  expect(usesMessages(createRegistry([], { webhook: {} }))).toBe(true);
+  expect(usesMessages(createRegistry([], {}))).toBe(false);
+});
+
 test("features that are none are reported by their place", () => {
   expect(problemsOf({ features: "shop" })).toEqual([
     {

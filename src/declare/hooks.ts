@@ -6,13 +6,14 @@ import type { PipelineContext } from "./pipeline-context.ts";
 /** The `ctx` of `before` and `commit`: the handler's own, except that items are returned and not committed. */
 export type HookContext = Omit<PipelineContext, "commit">;
 
-/** The `ctx` of `after`: what is committed is committed, so that it publishes nothing either. */
-export type AfterHookContext = Omit<PipelineContext, "commit" | "publish">;
+/** The `ctx` of `after`. The run has committed, so nothing can join its commit any more. */
+export type AfterHookContext = Omit<PipelineContext, "commit" | "publish" | "delivery" | "step">;
 
 /** What a feature adds to a write, its own or another's. At least one of the three. */
 export interface HookOptions<Name extends keyof Writes> {
   /**
-   * Runs before the handler, with its input. Returns nothing, or a changed input, which the write's `input` schema checks again.
+   * Runs before the handler, with its input. Returns nothing, or a changed input, such as `{ ...input, title }`. The
+   * write's `input` schema checks that again: transforms get the members that changed, of all others what the client sent.
    *
    * @throws a typed error to refuse the write.
    */
@@ -20,7 +21,7 @@ export interface HookOptions<Name extends keyof Writes> {
     ctx: HookContext,
     input: Writes[Name]["accepted"],
     // biome-ignore lint/suspicious/noConfusingVoidType: a hook that changes nothing returns nothing
-  ) => Awaitable<Writes[Name]["input"] | void>;
+  ) => Awaitable<Writes[Name]["input"] | ChangedInput<Writes[Name]["input"], Writes[Name]["accepted"]> | void>;
   /**
    * Returns items that the write's own transaction takes along: that of `ctx.commit`, otherwise the one that completes its
    * claim. `result` is the body that this transaction stores. It may be asked again, for another attempt.
@@ -36,6 +37,11 @@ export interface HookOptions<Name extends keyof Writes> {
    */
   readonly after?: (ctx: AfterHookContext, input: Writes[Name]["accepted"], result: Writes[Name]["output"]) => Awaitable<unknown>;
 }
+
+/** An input in which each member is a new value for the schema, or as the schema gave it. */
+type ChangedInput<Input, Accepted> = {
+  readonly [Key in keyof Input]: Input[Key] | (Key extends keyof Accepted ? Accepted[Key] : never);
+};
 
 /** A hook as the registry keeps it: its types are checked where it is declared. */
 export interface HookDeclaration {

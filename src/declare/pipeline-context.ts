@@ -11,12 +11,13 @@ import type { IfUnknown } from "../once/step.ts";
 /** Sends messages through channels, each as a job (specification 2.6). */
 export interface DeliveryAccessor {
   /**
-   * Enqueues a message for a channel; it is sent at least once. Resolves once the queue has it.
+   * Sends a message through a channel, at least once. It joins the commit of the run, as an event does: it is stored with what is
+   * committed, or when the handler returns, and dropped if the handler throws, answers 400 or above, or the commit fails.
    *
-   * @param options.key - a message with the same channel, tenant and key within 5 minutes is a duplicate and dropped.
+   * @param options.key - a message with the same channel, tenant and key within a day is a duplicate and dropped.
    * Default: every call is a message of its own; if the run is retried, its messages are recognised as duplicates.
-   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared channel, and in a
-   * query.
+   * @throws TypeError if the message does not match the channel's `input`; Error for an undeclared channel, once `commit` has
+   * begun, and in a query.
    */
   readonly send: <Name extends keyof Channels>(
     channel: Name,
@@ -76,8 +77,8 @@ export interface PipelineContext<Caller extends User = User> {
   /** A DynamoDB document client for this request. Of tables with tenants it reaches the rows of the caller's tenant alone. */
   readonly db: Database;
   /**
-   * Gives a database that reaches the rows of every tenant, for callers with `systemAdmin`, and for events and jobs without
-   * tenant. Logs `tenant.crossed` with the reason.
+   * Gives a database that reaches the rows of every tenant, for callers with `systemAdmin`, and for runs of the system: those of no
+   * tenant that no request has led to. Logs `tenant.crossed` with the reason.
    *
    * @throws AccessDeniedError (403) for anybody else; TypeError without a reason.
    * @example
@@ -111,16 +112,18 @@ export interface PipelineContext<Caller extends User = User> {
    *
    * @param result - what the handler would return: a value, a `reply`, or a `Response`.
    * @throws CommitConditionError (409) if a condition failed; nothing is written then. RangeError beyond the limits and
-   * TypeError for an invalid item, before anything is sent; Error for a second commit in a run, and in queries.
+   * TypeError for an invalid item, before anything is sent; Error for a second commit in a run, and in queries; the error of an
+   * effect that was started before and fails.
    * @example
    * return ctx.commit([{ Put: { TableName: table.name, Item: row } }], reply(file, { status: 201 }));
    */
   readonly commit: <const Result>(items: readonly CommitItem[], result: Result) => Promise<Result>;
   /**
    * Publishes an event (specification 2.8). The event is held until `commit`, or else until the handler returns, stored
-   * with what is committed, and then sent to the bus. It is dropped if the handler throws or answers with 400 or above.
+   * with what is committed, and then sent to the bus. It is dropped if the commit fails, and if the handler throws or answers 400 or
+   * above.
    *
-   * @throws TypeError for a payload that does not match its schema; Error for an undeclared type, after `commit`, and in
+   * @throws TypeError for a payload that does not match its schema; Error for an undeclared type, once `commit` has begun, and in
    * a query; RangeError if it is larger than the bus takes.
    */
   readonly publish: <Type extends keyof Events>(type: Type, payload: Events[Type]) => Promise<void>;
@@ -129,12 +132,12 @@ export interface PipelineContext<Caller extends User = User> {
    * a job with the same name, tenant and payload as one of the last 5 minutes.
    *
    * With `delaySeconds` or `at` it is due later, up to a year. Then it is stored with what is committed, as an event is:
-   * dropped if the handler throws or answers with 400 or above, and a job of its own, whatever equals it. It is sent when it is
+   * dropped if the commit fails, and if the handler throws or answers 400 or above. It is a job of its own, whatever equals it. It is sent when it is
    * due, or within a minute after.
    *
    * @returns the job's ID; of one that is due later for {@link PipelineContext.unschedule}.
    * @throws TypeError if the payload does not match the job's `input`, and for a time that is none; Error for an undeclared
-   * job, for one that is due later after `commit`, and in a query; RangeError if it is larger than the queue takes, or due in
+   * job, for one that is due later once `commit` has begun, and in a query; RangeError if it is larger than the queue takes, or due in
    * more than a year; AccessDeniedError for a `tenantId` in a run that is not the system's.
    * @example
    * const { jobId } = await ctx.enqueue("orders.invoice.remind", { id }, { delaySeconds: 3 * 86_400 });

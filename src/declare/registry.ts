@@ -1,5 +1,6 @@
 import type { RegisteredConfigKey } from "../config/declare/key.ts";
 import type { BootProblem } from "../errors/boot.ts";
+import type { DeliveryOptions } from "./delivery-options.ts";
 import { type Feature, type FeatureDeclarations, featureDeclarations } from "./feature.ts";
 import type { HandlerDeclaration } from "./handler.ts";
 import type { HookDeclaration } from "./hooks.ts";
@@ -26,6 +27,8 @@ export interface Registry {
   readonly jobs: ReadonlyMap<string, JobDeclaration>;
   /** By name, without the built-in ones. */
   readonly channels: ReadonlyMap<string, ChannelDeclaration>;
+  /** Whether the server's options set up webhooks. */
+  readonly hasWebhooks: boolean;
   /** By full name: `files.report.nightly`. */
   readonly schedules: ReadonlyMap<string, ScheduleDeclaration>;
   /** By the full name of the write, in the order of the features. */
@@ -42,10 +45,11 @@ export interface Registry {
  * Collects the declarations of features, for tools and for the validators. Only `buildServer`
  * validates them.
  *
+ * @param delivery - as in `buildServer`. Default: no webhooks.
  * @example
  * validateAppOverrides(createRegistry([files]), { "files:config:max-upload-size-mb": 50 });
  */
-export function createRegistry(features: readonly Feature[]): Registry {
+export function createRegistry(features: readonly Feature[], delivery?: DeliveryOptions): Registry {
   const problems: BootProblem[] = [];
   const declared: FeatureDeclarations[] = [];
   const list: readonly unknown[] = Array.isArray(features) ? features : [];
@@ -130,6 +134,7 @@ export function createRegistry(features: readonly Feature[]): Registry {
       (feature) => feature.channels,
       (channel) => channel.name,
     ),
+    hasWebhooks: delivery?.webhook !== undefined,
     schedules: byName(
       "schedule",
       (feature) => feature.schedules,
@@ -189,19 +194,14 @@ export function messageProblems({ events, consumers, handlers, jobs, schedules }
 }
 
 /** Whether a server has anything that goes over the bus or the queues. */
-export function usesMessages({ events, consumers, jobs, channels }: Registry): boolean {
-  return events.size + consumers.size + jobs.size + channels.size > 0;
+export function usesMessages({ events, consumers, jobs, channels, hasWebhooks }: Registry): boolean {
+  return hasWebhooks || events.size + consumers.size + jobs.size + channels.size > 0;
 }
 
 /** Every table of a server: keelson's own, then those of its features. */
 export function allTables(registry: Registry): [TableDeclaration, ...TableDeclaration[]] {
   const kept = [...registry.events.values()].some(({ keptDays }) => keptDays !== undefined) ? [keptEventsTable] : [];
-  return [configTable, onceTable, ...(usesOutbox(registry) ? [outboxTable] : []), ...kept, ...registry.tables.values()];
-}
-
-/** Whether a server has anything that waits in the outbox: events, and jobs that are due later. */
-export function usesOutbox({ events, jobs }: Registry): boolean {
-  return events.size + jobs.size > 0;
+  return [configTable, onceTable, ...(usesMessages(registry) ? [outboxTable] : []), ...kept, ...registry.tables.values()];
 }
 
 /** A problem of the server's own options. */

@@ -242,7 +242,7 @@ describe("a webhook", () => {
 
   test("whose secret cannot be read is tried again, and is never sent unsigned", async () => {
     sends({ alarm: "late secret" });
-    app.faults.before("SendMessage", 1).crash();
+    app.faults.before("TransactWriteItems", 1).crash();
     await expect(raise(ann)).rejects.toThrow(); // the next process has read nothing yet
     await raise(ann);
     app.faults.before("BatchGetItem", 1).fail("InternalServerError");

@@ -1,7 +1,7 @@
 import { request } from "node:http";
 import type { Socket } from "node:net";
 import { attachmentKeyHeader, attachmentProtocol } from "./attachments.ts";
-import { readHolder } from "./data-directory.ts";
+import { isOfRegion, readHolder } from "./data-directory.ts";
 
 /** How long a stack may take to answer. */
 const answerMs = 2_000;
@@ -10,6 +10,8 @@ const answerMs = 2_000;
 export interface Attachment {
   /** Its port on 127.0.0.1. */
   readonly port: number;
+  /** What its ARNs name. */
+  readonly region: string;
   /** Resolves once the connection is gone, also after {@link Attachment.detach}. */
   readonly ended: Promise<void>;
   /** Lets go: the stack ends once nobody uses it any more. */
@@ -19,16 +21,16 @@ export interface Attachment {
 /**
  * Attaches to the stack that shares a directory; `undefined` where none does that can be used.
  *
- * @param region - what its ARNs have to name
+ * @param region - what its ARNs have to name; any will do where it is `undefined`
  * @param write - gets what the stack reports
  */
 export async function attach(
   directory: string,
-  region: string,
+  region: string | undefined,
   write: (text: Buffer) => void = (text) => void process.stderr.write(text),
 ): Promise<Attachment | undefined> {
   const shared = readHolder(directory)?.shared;
-  if (shared === undefined || shared.region !== region) return undefined;
+  if (!isOfRegion(shared, region)) return undefined;
   const asking = request({
     host: "127.0.0.1",
     port: shared.port,
@@ -53,6 +55,7 @@ export async function attach(
   socket.unref(); // a process that forgets to let go still ends
   return {
     port: shared.port,
+    region: shared.region,
     ended,
     detach: async () => {
       socket.ref();

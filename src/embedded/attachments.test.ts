@@ -13,17 +13,20 @@ import { writeHolder } from "./data-directory.ts";
 let directory: string;
 let server: Server;
 let port: number;
+let sockets: Socket[];
 const key = "key";
 const region = "eu-west-1";
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "keelson-attach-"));
   server = createServer((_request, response) => response.end("no upgrade here")).listen(0, "127.0.0.1");
+  sockets = [];
+  server.on("connection", (socket) => sockets.push(socket));
   await once(server, "listening");
   port = (server.address() as AddressInfo).port; // it listens on TCP
   writeHolder(directory, { pid: process.pid, parentPid: 1, shared: { port, key, region } });
 });
 afterEach(() => {
-  server.closeAllConnections();
+  for (const socket of sockets) socket.destroy(); // also those that are no HTTP any more
   server.close();
   rmSync(directory, { recursive: true });
 });
@@ -38,7 +41,7 @@ const attached = async () => {
 test("a stack is idle once its last client has let go for long enough, and not before", async () => {
   const { onIdle } = accept(500);
   const [first, second] = [await attached(), await attached()];
-  expect(first.port).toBe(port);
+  expect([first.port, first.region]).toEqual([port, region]);
   await first.detach();
   expect(onIdle).not.toHaveBeenCalled();
   await second.detach();
@@ -69,15 +72,48 @@ test("one that nobody ever attaches to is idle as well", async () => {
   await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
 });
 
-test("what the stack reports reaches its clients, and the end of the stack as well", async () => {
-  const { tell, close, onIdle } = accept(60_000);
+test("a process that needs no connection counts as long as it says so, once", async () => {
+  const { onIdle, enter } = accept(0);
+  const leave = enter();
+  const client = await attached();
+  expect(leave()).toBe(1);
+  expect(leave()).toBe(1);
+  expect(onIdle).not.toHaveBeenCalled();
+  void client.detach();
+  await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
+});
+
+test("where the stack ends with its last client, that one waits for the end, and the others do not", async () => {
+  const { onIdle, enter } = accept(0);
+  const leave = enter();
+  const [first, second] = [await attached(), await attached()];
+  leave();
+  await first.detach();
+  expect(onIdle).not.toHaveBeenCalled();
+  let hasEnded = false;
+  const ended = second.detach().then(() => {
+    hasEnded = true;
+  });
+  await waitFor(() => expect(onIdle).toHaveBeenCalledTimes(1));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(hasEnded).toBe(false);
+  for (const socket of sockets) socket.destroy(); // as the end of its process does
+  await ended;
+});
+
+test("a stack that closes takes no client", async () => {
+  const { close, onIdle } = accept(60_000);
+  close();
+  expect(await attach(directory, region)).toBeUndefined();
+  expect(onIdle).not.toHaveBeenCalled();
+});
+
+test("what the stack reports reaches its clients", async () => {
+  const { tell } = accept(60_000);
   const write = vi.fn();
-  const attachment = await attach(directory, region, write);
+  await attach(directory, region, write);
   tell("it broke\n");
   await waitFor(() => expect(String(write.mock.calls[0]?.[0])).toBe("it broke\n"));
-  close();
-  await attachment?.ended;
-  expect(onIdle).not.toHaveBeenCalled();
 });
 
 test("without a listener of its own a report goes to the standard error", async () => {
@@ -100,6 +136,7 @@ test("who does not know the key is no client", async () => {
 test("nothing is attached to where the port is somebody else's by now, or nobody's, or the stack is of another region", async () => {
   expect(await attach(directory, "us-east-1")).toBeUndefined();
   expect(await attach(directory, region)).toBeUndefined();
+  expect(await attach(directory, undefined)).toBeUndefined();
   await new Promise((resolve) => server.close(resolve));
   expect(await attach(directory, region)).toBeUndefined();
   rmSync(join(directory, "holder.json"));

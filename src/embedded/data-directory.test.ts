@@ -111,8 +111,13 @@ test("a holder that shares a stack of the same region is no failure", async () =
 test("a holder that shares a stack of another region is refused at once, naming both", async () => {
   holderFile({ pid: process.pid, parentPid: await deadPid(), shared: sharing });
   await expect(openExclusively(directory, here, "eu-west-1", locked)).rejects.toThrow(
-    `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${process.pid}): stop that one first`,
+    `The data directory ${directory} is in use by the embedded stack of us-east-1 (process ${process.pid}): stop that one first, or give this one a directory of its own, or AWS_REGION=us-east-1`,
   );
+});
+
+test("a holder that shares a stack of any region is no failure where none is asked for", async () => {
+  holderFile({ pid: process.pid, parentPid: await deadPid(), shared: { ...sharing, region: "eu-west-1" } });
+  expect(await openExclusively(directory, here, undefined, locked)).toBe(shared);
 });
 
 test("a holder that says that it starts or ends, or has ended, is waited for", async () => {

@@ -10,8 +10,6 @@ export interface DirectoryHolder {
   readonly parentPid: number;
   /** How others use it as well, if they may. */
   readonly shared?: SharedHolder;
-  /** Where a stack that is its parent's alone answers, for commands that look at its tables. */
-  readonly serves?: Pick<SharedHolder, "port" | "region">;
   /** Whether it is about to say how others use it. */
   readonly isStarting?: true;
   /** Whether it is about to let go. */
@@ -75,14 +73,15 @@ export const shared = Symbol("shared");
  * system's lock on a file, which ends with the process that holds it, so nothing can go stale
  * and nobody has to delete it. `holder.json` names its holder.
  *
- * @returns {@link shared} where the holder shares a stack of the same region.
+ * @param region - what the ARNs of a stack that is shared have to name; any will do where it is `undefined`
+ * @returns {@link shared} where the holder shares such a stack.
  * @throws Error naming the directory and its holder where another process has it. One that is on its way in or out is waited
  * for, 5 seconds by default: it says so, or its parent is gone.
  */
 export async function openExclusively<Opened>(
   directory: string,
   holder: DirectoryHolder,
-  region: string,
+  region: string | undefined,
   open: () => Promise<Opened>,
   patienceMs = 5000,
 ): Promise<Opened | typeof shared> {
@@ -95,11 +94,16 @@ export async function openExclusively<Opened>(
     } catch (error) {
       if (!isLocked(error)) throw error;
       const other = readHolder(directory);
-      if (other?.shared?.region === region && isAlive(other.pid)) return shared;
+      if (isOfRegion(other?.shared, region) && other !== undefined && isAlive(other.pid)) return shared;
       if (Date.now() >= deadline || (other !== undefined && isStaying(other))) throw inUse(directory, other, error);
       await delay(50);
     }
   }
+}
+
+/** Whether a stack is shared that a process with this region can use, which is any where it has none. */
+export function isOfRegion(shared: SharedHolder | undefined, region: string | undefined): shared is SharedHolder {
+  return shared !== undefined && (region === undefined || shared.region === region);
 }
 
 /** Whether nothing says that a holder lets go soon, or shares what it has. */
@@ -140,14 +144,14 @@ export function readHolder(directory: string): DirectoryHolder | undefined {
 /** Where the stack of a directory answers on 127.0.0.1; `undefined` where no process serves it. */
 export function servedFrom(directory: string): Pick<SharedHolder, "port" | "region"> | undefined {
   const holder = readHolder(directory);
-  const place = holder?.shared ?? holder?.serves;
-  return holder !== undefined && isAlive(holder.pid) ? place : undefined;
+  return holder !== undefined && isAlive(holder.pid) ? holder.shared : undefined;
 }
 
 function inUse(directory: string, other: DirectoryHolder | undefined, cause: unknown): Error {
   const holder = other === undefined ? "another process" : nameOf(other);
+  const ofRegion = other?.shared === undefined ? "" : `, or AWS_REGION=${other.shared.region}`;
   return new Error(
-    `The data directory ${resolve(directory)} is in use by ${holder}: stop that one first, or give this one a directory of its own`,
+    `The data directory ${resolve(directory)} is in use by ${holder}: stop that one first, or give this one a directory of its own${ofRegion}`,
     { cause },
   );
 }

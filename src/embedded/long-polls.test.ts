@@ -22,6 +22,15 @@ test("everybody who waits for a queue looks again when it is told of, and nobody
   expect(outcomes).toEqual(["first", "second", "other"]);
 });
 
+test("those who wait for a queue whose polls are ended do not look again, and nobody else hears of it", async () => {
+  const polls = createLongPolls();
+  const waits = [polls.wait("a", hour, never), polls.wait("a", hour, never), polls.wait("b", hour, never)];
+  polls.end("a");
+  polls.wake("b");
+  expect(await Promise.all(waits)).toEqual([true, true, false]);
+  expect(await polls.wait("a", 1, never)).toBe(false);
+});
+
 test("nobody waits longer than asked for, or for somebody who has gone", async () => {
   const polls = createLongPolls();
   await polls.wait("a", 1, never);

@@ -151,7 +151,9 @@ export function describeMessages(queues: ContractQueues, capabilities: SqsCapabi
       expect(await refused(send(url, ""))).toBe("MissingParameter");
       expect(await refused(send(url, "x".repeat(262_145)))).toBe("InvalidParameterValue");
       expect(await refused(send(url, "x".repeat(262_144)))).toBe("taken");
-      expect(await refused(send(url, "\u0000"))).toBe("InvalidMessageContents");
+      for (const unfit of ["\u0000", "\uFFFE", "a\uFFFF"]) {
+        expect(await refused(send(url, unfit))).toBe("InvalidMessageContents");
+      }
     });
 
     test("numbers out of their bounds are refused", async () => {

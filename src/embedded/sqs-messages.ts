@@ -63,8 +63,14 @@ export async function receiveMessage(scope: SqsScope, input: Input, context: Cal
     );
     if (taken.length > 0) return { Messages: taken.map((message) => shown(message, shape)) };
     if (now >= endsAt) return {};
-    await scope.polls.wait(queue.name, Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now, signal);
+    if (await scope.polls.wait(queue.name, Math.min(endsAt, queue.messages.nextVisibleAt(now)) - now, signal)) return {};
   }
+}
+
+/** No operation of AWS: ends the polls that wait for messages now, empty as they are. */
+export function endPolls(scope: SqsScope, input: Input): object {
+  scope.polls.end(queueOf(scope, input).name);
+  return {};
 }
 
 /** Deletes one message. */

@@ -229,6 +229,15 @@ describe("a long poll", () => {
     expect((await Promise.all(polls)).flat()).toHaveLength(1);
   });
 
+  test("ends empty where the polls of its queue are ended, and the next message is there for others", async () => {
+    await create("q");
+    const polls = [poll(), poll()];
+    await call("KeelsonEndPolls", { QueueUrl });
+    expect(await Promise.all(polls)).toEqual([[], []]);
+    await send("x");
+    expect((await poll()).map(({ Body }) => Body)).toEqual(["x"]);
+  });
+
   test("ends when a message becomes visible, by itself or since somebody lets go of it", async () => {
     await create("q");
     await send("x");

@@ -1,4 +1,5 @@
 import { listDeadLetterSourceQueues, startMessageMoveTask } from "./dead-letters.ts";
+import { endPollsOperation } from "./end-polls.ts";
 import { createLongPolls } from "./long-polls.ts";
 import { checkQueueAttributes, effectiveAttributes, isSettable, type QueueAttributes, settingsOf } from "./queue-settings.ts";
 import { openQueueStore, type StoredQueue } from "./queue-store.ts";
@@ -10,6 +11,7 @@ import {
   changeMessageVisibilityBatch,
   deleteMessage,
   deleteMessageBatch,
+  endPolls,
   receiveMessage,
   sendMessage,
   sendMessageBatch,
@@ -38,6 +40,7 @@ const operations: Readonly<Record<string, Operation>> = {
   ChangeMessageVisibilityBatch: changeMessageVisibilityBatch,
   StartMessageMoveTask: startMessageMoveTask,
   ListDeadLetterSourceQueues: listDeadLetterSourceQueues,
+  [endPollsOperation]: endPolls,
 };
 
 /** SQS on this machine. */

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { Variables } from "../process/environment.ts";
 import type { StackProcessMessage, StackProcessOptions } from "./stack-process.ts";
 
-/** How long {@link stopStackChild} waits before the process is killed. */
+/** How long a process that says nothing may take to end before it is killed. */
 const stopMs = 5000;
 
 /** The child process of a stack that listens. */
@@ -19,12 +19,12 @@ export interface StackChild {
  *
  * @throws Error saying why it did not start.
  */
-export async function startStackChild(options: StackProcessOptions, region: string): Promise<StackChild> {
+export async function startStackChild(options: StackProcessOptions, ownRegion: string): Promise<StackChild> {
   // Beside this file, and like it TypeScript in the repository and JavaScript in the package.
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf("."));
   const entry = fileURLToPath(new URL(`./stack-process${extension}`, import.meta.url));
   const parameters = [entry, JSON.stringify(options)];
-  const env = { ...stackVariables(process.env), AWS_REGION: region }; // dynalite's table ARNs name it
+  const env = { ...stackVariables(process.env), AWS_REGION: ownRegion }; // dynalite's table ARNs name it
   const child = options.idleMs === undefined ? startOwn(parameters, env) : startDetached(parameters, env);
   const told = await messageOf(child);
   if ("failure" in told) {
@@ -32,11 +32,31 @@ export async function startStackChild(options: StackProcessOptions, region: stri
     throw new Error(`The embedded stack did not start: ${told.failure}`);
   }
   child.unref();
-  child.channel?.unref();
+  child.channel?.unref?.(); // in Bun a channel has no such methods, and keeps no process running
   return { child, told };
 }
 
-/** Ends the process of a stack; one that others may use stays. */
+/** Lets go of the process of a stack. It ends, unless others use it; then it is nobody's child. */
+export async function leaveStackChild(child: ChildProcess): Promise<void> {
+  if (!child.connected) return stopStackChild(child);
+  child.ref();
+  child.channel?.ref?.();
+  const killer = setTimeout(() => child.kill("SIGKILL"), stopMs);
+  child.send("leave", () => {}); // one that has gone gets nothing
+  await messageOf(child); // that others use it, or its end
+  clearTimeout(killer);
+  if (child.connected) child.disconnect();
+  child.unref();
+}
+
+/** Leaves a process alone that does not count its parent as a user. */
+export function releaseStackChild(child: ChildProcess): void {
+  /* v8 ignore next -- one that has died in between has let go by itself */
+  if (child.connected) child.disconnect();
+  child.unref();
+}
+
+/** Ends a process that is no stack which anybody uses. */
 export async function stopStackChild(child: ChildProcess): Promise<void> {
   if (child.connected) child.disconnect();
   if (child.exitCode !== null || child.signalCode !== null) return;
@@ -57,8 +77,8 @@ function startOwn(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildP
  */
 function startDetached(parameters: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   const options = { stdio: ["ignore", "ignore", "ignore", "ipc"] as ["ignore", "ignore", "ignore", "ipc"], env, detached: true };
-  /* v8 ignore next -- Windows knows no shell of this kind */
-  if (process.platform === "win32") return spawn(process.execPath, parameters, options);
+  /* v8 ignore next -- Windows knows no shell of this kind, and Bun's channel ends with the shell */
+  if (process.platform === "win32" || process.versions["bun"] !== undefined) return spawn(process.execPath, parameters, options);
   return spawn("/bin/sh", ["-c", '"$0" "$@" &', process.execPath, ...parameters], options);
 }
 

@@ -20,15 +20,20 @@ import { openSsm } from "./ssm.ts";
 export interface StackProcessOptions {
   readonly directory?: string;
   readonly port: number;
-  /** The process outlives its parent, for whoever attaches to it: after how long without any of them it ends. */
+  /** What the ARNs of a stack that is there already have to name. Any will do where it is absent. */
+  readonly region?: string;
+  /** The parent does not count as a user, unless it attaches: after how long without any the process ends. */
   readonly idleMs?: number;
 }
 
 /**
- * What the process tells its parent, once: the port of a stack that is the parent's alone, or that the directory has one
- * which can be attached to, and whether that is this process.
+ * What the process tells its parent at first: the port of a stack that the parent uses through it, or that the directory has
+ * one which can be attached to, and whether that is this process.
  */
 export type StackProcessMessage = { readonly port: number } | { readonly isOwn: boolean } | { readonly failure: string };
+
+/** The answer to a parent that lets go, where the process stays for others; without any it ends. */
+const othersUse = { isStaying: true } as const;
 
 // A terminal and a supervisor signal the whole group. The parent still needs its store while it
 // drains, so this process ends only when the parent says so or is gone.
@@ -41,7 +46,7 @@ try {
   tell({ failure: messageOf(error) });
 }
 
-async function run({ directory, port, idleMs }: StackProcessOptions): Promise<void> {
+async function run({ directory, port, region: wanted, idleMs }: StackProcessOptions): Promise<void> {
   let attachments: Attachments | undefined;
   const reportFault = (error: unknown) => {
     console.error("keelson/embedded:", error);
@@ -49,11 +54,11 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
   };
   const region = process.env["AWS_REGION"] ?? "us-east-1";
   const self = { pid: process.pid, parentPid: process.ppid };
-  const holder = idleMs === undefined ? self : { ...self, isStarting: true as const };
+  const holder = { ...self, isStarting: true as const };
   const dynamoDb =
     directory === undefined
       ? await openDynamoDb({ reportFault })
-      : await openExclusively(directory, holder, region, () => openDynamoDb({ path: join(directory, "dynamodb"), reportFault }));
+      : await openExclusively(directory, holder, wanted, () => openDynamoDb({ path: join(directory, "dynamodb"), reportFault }));
   if (dynamoDb === shared) {
     tell({ isOwn: false });
     return;
@@ -79,24 +84,27 @@ async function run({ directory, port, idleMs }: StackProcessOptions): Promise<vo
     await dynamoDb.close();
     process.exit(0);
   };
-  if (idleMs === undefined) {
-    process.once("disconnect", close);
-    if (!process.connected) await close();
-  }
+  const key = randomBytes(16).toString("base64url"); // of a stack in memory it stays here
+  attachments = acceptAttachments(server, { key, idleMs: idleMs ?? 0, onIdle: close });
+  if (idleMs === undefined) useUntilParentLeaves(attachments);
 
   server.listen(port, "127.0.0.1");
   await once(server, "listening").catch((error: unknown) => {
     throw new Error(reasonOf(error, port), { cause: error });
   });
   const listening = (server.address() as AddressInfo).port; // it listens on TCP, so its address is one
-  if (directory === undefined || idleMs === undefined) {
-    if (directory !== undefined) writeHolder(directory, { ...self, serves: { port: listening, region } });
-    return tell({ port: listening });
-  }
-  const key = randomBytes(16).toString("base64url");
-  attachments = acceptAttachments(server, { key, idleMs, onIdle: close });
-  writeHolder(directory, { ...self, shared: { port: listening, key, region } });
-  tell({ isOwn: true });
+  if (directory !== undefined) writeHolder(directory, { ...self, shared: { port: listening, key, region } });
+  tell(idleMs === undefined ? { port: listening } : { isOwn: true });
+}
+
+/** The parent lets go by a message, or by its end. */
+function useUntilParentLeaves({ enter }: Attachments): void {
+  const leave = enter();
+  process.once("disconnect", leave);
+  process.once("message", () => {
+    if (leave() > 0) tell(othersUse);
+  });
+  if (!process.connected) leave();
 }
 
 function reasonOf(error: unknown, port: number): string {
@@ -109,6 +117,6 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function tell(message: StackProcessMessage): void {
+function tell(message: StackProcessMessage | typeof othersUse): void {
   process.send?.(message);
 }

@@ -98,23 +98,46 @@ test("what is in a directory outlives the stack", async () => {
   expect(await get(clientOf(await start({ directory })), "a")).toEqual({ pk: { S: "a" } });
 });
 
-test("a second stack on a directory is refused with its name and its holder, and the first goes on", async () => {
-  const first = await start({ directory });
-  await createTable(clientOf(first));
-  await expect(start({ directory })).rejects.toThrow(
-    `The data directory ${directory} is in use by process ${process.pid} (its store is process ${storePid()})`,
-  );
-  await put(clientOf(first), "a");
+test("a second stack on a directory is the first, which goes on until both are closed", async () => {
+  const log = logged();
+  const first = await start({ directory, log });
+  const pid = storePid();
+  const client = clientOf(first);
+  await createTable(client);
+  const second = await start({ directory, log });
+  expect([second.endpoint, storePid()]).toEqual([first.endpoint, pid]);
+  expect(log.info.mock.calls).toEqual([["embedded.attached", { endpoint: first.endpoint }]]);
   await first.close();
+  await put(client, "a");
+  expect(isAlive(pid)).toBe(true);
+  await second.close();
+  await waitFor(() => expect(isAlive(pid)).toBe(false));
+  expect(log.error).not.toHaveBeenCalled();
   expect(await get(clientOf(await start({ directory })), "a")).toBeDefined();
 });
 
-test("of several that start on one directory at once exactly one wins", async () => {
-  const outcomes = await Promise.allSettled(Array.from({ length: 4 }, () => start({ directory })));
-  expect(outcomes.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
-  for (const outcome of outcomes)
-    if (outcome.status === "rejected") expect(outcome.reason.message).toContain("is in use by process");
+test("of several that start on one directory at once one has it, and all of them use it", async () => {
+  const stacks = await Promise.all(Array.from({ length: 4 }, () => start({ directory })));
+  expect(new Set(stacks.map(({ endpoint }) => endpoint)).size).toBe(1);
 });
+
+test("processes that come and go on one directory at any time lose neither the stack nor a row", async () => {
+  const rows: string[] = [];
+  await createTable(clientOf(await start({ directory })));
+  const comeAndGo = async (name: string) => {
+    for (let round = 0; round < 8; round += 1) {
+      const stack = await startEmbeddedStack({ directory, env });
+      const client = clientOf(stack);
+      await put(client, `${name}${round}`);
+      rows.push(`${name}${round}`);
+      await stack.close();
+    }
+  };
+  await opened.at(-2)?.close();
+  await Promise.all(["a", "b", "c"].map(comeAndGo));
+  const client = clientOf(await start({ directory }));
+  for (const row of rows) expect(await get(client, row)).toBeDefined();
+}, 120_000);
 
 test("a port that is taken is named", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
@@ -332,6 +355,26 @@ test("it ends with its parent, also one that is killed, and lets go of the direc
   await once(parent, "exit");
   await createTable(clientOf(await start({ directory }))); // waits for the orphan
   await expect(fetch(String(endpoint).trim())).rejects.toThrow("fetch failed");
+});
+
+test("others go on using it when its parent is killed, and it ends with the last of them", async () => {
+  const parent = startParent("setInterval(() => {}, 1000)");
+  const [endpoint] = await once(parent.stdout, "data");
+  const stack = await start({ directory });
+  expect(stack.endpoint).toBe(String(endpoint).trim());
+  await createTable(clientOf(stack));
+  parent.kill("SIGKILL");
+  await once(parent, "exit");
+  await put(clientOf(stack), "a");
+  const pid = storePid();
+  await stack.close();
+  await waitFor(() => expect(isAlive(pid)).toBe(false));
+});
+
+test("a process without a region uses a stack of any, and its variables name that one", async () => {
+  const { endpoint } = await start({ directory, env: { ...env, AWS_REGION: "eu-west-1" } });
+  const other = await start({ directory });
+  expect(other.env).toMatchObject({ AWS_ENDPOINT_URL: endpoint, AWS_REGION: "eu-west-1" });
 });
 
 test("a script that forgets to close it ends, and it with it", async () => {

@@ -4,7 +4,7 @@ import { isWatched, type Variables } from "../process/environment.ts";
 import { type Attachment, attach } from "./attach.ts";
 import { createDataDirectory } from "./data-directory.ts";
 import { refuseInProduction } from "./refusal.ts";
-import { startStackChild, stopStackChild } from "./stack-child.ts";
+import { leaveStackChild, releaseStackChild, startStackChild, stopStackChild } from "./stack-child.ts";
 
 /** How long a stack that processes share waits for the next one, in milliseconds. */
 const idleMs = 5000;
@@ -13,7 +13,7 @@ const idleMs = 5000;
 export interface EmbeddedStackOptions {
   /** Where data is kept, such as `.keelson`. Default: in memory. */
   readonly directory?: string;
-  /** The port on 127.0.0.1. Default 0, which picks a free one. */
+  /** The port on 127.0.0.1. Default 0, which picks a free one, or that of a stack which runs on the directory. */
   readonly port?: number;
   /** Gets an error if the stack stops unexpectedly, and an info if another process has started it. */
   readonly log?: Logger;
@@ -35,11 +35,12 @@ export interface EmbeddedStack {
  * Starts AWS for development and tests in a child process: DynamoDB, SSM, SQS and EventBridge, on 127.0.0.1 only.
  * The child ends with this process, however this process ends.
  *
- * In a process that is restarted with each change (`node --watch`, `KEELSON_WATCH=1`) a stack with a directory is one that
- * other processes use as well. It ends 5 s after its last user, so the next process finds it running.
+ * A stack with a directory is one that other processes use as well: whoever starts another on the directory gets it. It ends
+ * with its last user; in a process that is restarted with each change (`node --watch`, `KEELSON_WATCH=1`) 5 s later, so the
+ * next process finds it running.
  *
- * @throws Error in production and in Lambda; if dynalite is not installed, another process uses the directory, or the
- * port is taken.
+ * @throws Error in production and in Lambda; if dynalite is not installed, the port is taken, or the directory has a stack
+ * of another region or port.
  * @example
  * const stack = await startEmbeddedStack({ directory: ".keelson" });
  * Object.assign(process.env, stack.env);
@@ -48,32 +49,29 @@ export async function startEmbeddedStack(options: EmbeddedStackOptions = {}): Pr
   const { directory, port = 0, log, env = process.env } = options;
   refuseInProduction("The embedded stack", env);
   if (directory !== undefined) createDataDirectory(directory);
-  const region = env["AWS_REGION"] ?? "us-east-1";
-  const stack = await openStack({ directory, port, region, isWatched: isWatched(env) });
+  const stack = await openStack({ directory, port, region: env["AWS_REGION"] || undefined, isWatched: isWatched(env) });
   const endpoint = `http://127.0.0.1:${stack.port}`;
   if (stack.isAttached) log?.info("embedded.attached", { endpoint });
-  let closing = false;
+  let closing: Promise<void> | undefined;
   void stack.ended.then((how) => {
-    if (!closing) log?.error("embedded.stopped", { endpoint, ...how });
+    if (closing === undefined) log?.error("embedded.stopped", { endpoint, ...how });
   });
   return {
     endpoint,
     env: Object.freeze({
       AWS_ENDPOINT_URL: endpoint,
-      AWS_REGION: region,
+      AWS_REGION: stack.region,
       AWS_ACCESS_KEY_ID: "embedded",
       AWS_SECRET_ACCESS_KEY: "embedded",
     }),
-    async close() {
-      closing = true;
-      await stack.close();
-    },
+    close: () => (closing ??= stack.close()),
   };
 }
 
 /** A stack that runs: this process's own, or one that it shares. */
 interface OpenedStack {
   readonly port: number;
+  readonly region: string;
   /** Whether it was there already. */
   readonly isAttached: boolean;
   /** Resolves with what is known of its end. */
@@ -85,7 +83,8 @@ interface Wanted {
   readonly directory: string | undefined;
   /** 0 is any. */
   readonly port: number;
-  readonly region: string;
+  /** `undefined` is that of a stack which is there already. */
+  readonly region: string | undefined;
   readonly isWatched: boolean;
 }
 
@@ -93,21 +92,34 @@ interface Wanted {
 const attempts = 3;
 
 async function openStack({ directory, port, region, isWatched }: Wanted): Promise<OpenedStack> {
-  const options = { port, ...(directory === undefined ? {} : { directory, ...(isWatched ? { idleMs } : {}) }) };
+  const ownRegion = region ?? "us-east-1";
+  const options = {
+    port,
+    ...(region === undefined ? {} : { region }),
+    ...(directory === undefined ? {} : { directory, ...(isWatched ? { idleMs } : {}) }),
+  };
   let hasStarted = false;
   for (let attempt = 0; attempt < attempts; attempt += 1) {
     const attached = directory === undefined ? undefined : await attach(directory, region);
     if (attached !== undefined) return shareStack(attached, port, !hasStarted);
-    const { child, told } = await startStackChild(options, region);
-    if ("port" in told) return { port: told.port, isAttached: false, ended: exitOf(child), close: () => stopStackChild(child) };
+    const { child, told } = await startStackChild(options, ownRegion);
+    if ("port" in told) {
+      const ended = exitOf(child);
+      return { port: told.port, region: ownRegion, isAttached: false, ended, close: () => leaveStackChild(child) };
+    }
     hasStarted = told.isOwn;
-    await stopStackChild(child);
+    if (told.isOwn) releaseStackChild(child);
+    else await stopStackChild(child);
   }
   throw new Error(`The embedded stack of ${directory} does not answer; end the process that ${directory}/holder.json names`);
 }
 
-async function shareStack({ port, ended, detach }: Attachment, wanted: number, isAttached: boolean): Promise<OpenedStack> {
-  if (wanted === 0 || wanted === port) return { port, isAttached, ended: ended.then(() => ({})), close: detach };
+async function shareStack(
+  { port, region, ended, detach }: Attachment,
+  wanted: number,
+  isAttached: boolean,
+): Promise<OpenedStack> {
+  if (wanted === 0 || wanted === port) return { port, region, isAttached, ended: ended.then(() => ({})), close: detach };
   await detach();
   throw new Error(
     `The embedded stack runs already, on 127.0.0.1:${port}, not on ${wanted}; end the processes that use it, or pass no port`,

@@ -48,6 +48,18 @@ describe("the message of an error", () => {
   });
 });
 
+it("says to error handlers that follow http-errors its status, and that its message may be sent; no log line shows that", () => {
+  for (const error of [new NotFoundError("file", "7"), new ConflictError("taken"), new PipelineError("Rebuilding", 503)]) {
+    const { statusCode, expose, status } = error;
+    expect([statusCode, expose]).toEqual([status, true]);
+    expect(Object.keys(error)).not.toEqual(expect.arrayContaining(["statusCode"]));
+  }
+  // As code did that gave errors these members before they had them.
+  expect(Object.assign(new NotFoundError("file", "7"), { statusCode: 410, expose: false })).toMatchObject({
+    ...{ statusCode: 410, expose: false, status: 404 },
+  });
+});
+
 describe("the name of an error", () => {
   it.each(
     Object.entries({

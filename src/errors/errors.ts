@@ -40,6 +40,10 @@ export class PipelineError extends Error {
   readonly status: number;
   /** Headers of the response. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The status, as error handlers read it that follow `http-errors`, such as that of Middy. */
+  declare readonly statusCode: number;
+  /** Tells the same error handlers that the message may be sent: `true`, whatever the status. */
+  declare readonly expose: boolean;
 
   constructor(message: string, status: number, details: ErrorDetails & { readonly code?: string } = {}) {
     super(message, "cause" in details ? { cause: details.cause } : undefined);
@@ -52,6 +56,7 @@ export class PipelineError extends Error {
     this.code = details.code ?? "pipeline_error";
     this.status = status;
     this.headers = details.headers ?? {};
+    Object.defineProperties(this, { statusCode: hidden(status), expose: hidden(true) });
   }
 
   get [errorBrand](): true {
@@ -136,6 +141,11 @@ export class FrameworkError extends PipelineError {
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, errorCodes[code], { ...details, code });
   }
+}
+
+/** A member that no log line shows; it can be set, as by code that gave errors these members before they had them. */
+function hidden(value: unknown): PropertyDescriptor {
+  return { value, writable: true, configurable: true };
 }
 
 /** A text alone is the message. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
-import { causeOf, idOf, objectOf, recordOf } from "./cause.ts";
+import { asksSystem, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
 
 const ids = { causedBy: "r1", origRequestId: "r1" };
 
@@ -10,6 +10,8 @@ test.each([
   ["a user of a tenant", { tenantId: "acme", userId: "ann" }],
   ["names as long as they may be", { tenantId: "t".repeat(256), userId: "u".repeat(256) }],
   ["names in any script", { tenantId: "Bäckerei 東京 🥐", userId: "-" }],
+  ["the system", { originator: "system" }],
+  ["a tenant, from the system", { tenantId: "acme", originator: "system" }],
 ])("the cause of a message of %s is read", (_whose, whose) => {
   expect(causeOf({ ...ids, ...whose, more: 1 })).toEqual({ ...ids, ...whose });
 });
@@ -31,8 +33,19 @@ test.each<[string, Record<string, unknown>, string]>([
   ["a tenant with a line break", { tenantId: "acme\n" }, `tenantId ${name}`],
   ["a user with an escape of the terminal", { tenantId: "acme", userId: "\u001b[31mann" }, `userId ${name}`],
   ["a user without a tenant", { userId: "ann" }, "userId comes without a tenantId"],
+  ["another originator", { originator: "root" }, 'originator is not "system"'],
+  ["an originator that is null", { originator: null }, 'originator is not "system"'],
+  ["an originator that is a list", { originator: ["system"] }, 'originator is not "system"'],
 ])("a message with %s is refused for good", (_what, members, message) => {
   expect(() => causeOf({ ...ids, ...members })).toThrow(new PermanentError(message));
+});
+
+test.each([
+  [true, "of the system", { originator: "system" }],
+  [false, "of the system for a tenant", { tenantId: "acme", originator: "system" }],
+  [false, "that says nothing of its originator", {}],
+] as const)("that it asks for a run of the system is %s of a message %s", (isSystem, _what, message) => {
+  expect(asksSystem(message)).toBe(isSystem);
 });
 
 test.each([

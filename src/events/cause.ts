@@ -1,7 +1,7 @@
 import { PermanentError } from "../errors/permanent-error.ts";
 import { isIdentifier, maxNameLength } from "../identity/claims.ts";
 
-/** The tenant, user and cause of a message. Every event and every job carries them. */
+/** The tenant, user, cause and originator of a message. Every event and every job carries them. */
 export interface Cause {
   /** The ID of the request, event or job that caused it (specification 2.8). */
   readonly causedBy: string;
@@ -11,6 +11,13 @@ export interface Cause {
   readonly tenantId?: string | undefined;
   /** The user of the cause; `undefined` if the caller was anonymous. */
   readonly userId?: string | undefined;
+  /** `system` if a run of the system created the message; absent for all that requests lead to, and for what says nothing of it. */
+  readonly originator?: "system" | undefined;
+}
+
+/** Whether the run that a message asks for is the system's. A tenant's never is: it stays behind the wall. */
+export function asksSystem({ originator, tenantId }: Pick<Cause, "originator" | "tenantId">): boolean {
+  return originator === "system" && tenantId === undefined;
 }
 
 /** Reads what came over a queue as an object. @throws PermanentError where it is none. */
@@ -35,7 +42,9 @@ export function causeOf(message: Readonly<Record<string, unknown>>): Cause {
   const tenantId = nameOf(message, "tenantId");
   const userId = nameOf(message, "userId");
   if (userId !== undefined && tenantId === undefined) throw new PermanentError("userId comes without a tenantId");
-  return { causedBy: idOf(message, "causedBy"), origRequestId: idOf(message, "origRequestId"), tenantId, userId };
+  const { originator } = message;
+  if (originator !== undefined && originator !== "system") throw new PermanentError('originator is not "system"');
+  return { causedBy: idOf(message, "causedBy"), origRequestId: idOf(message, "origRequestId"), tenantId, userId, originator };
 }
 
 /** An ID as keelson makes them, and as it accepts those of requests. @throws PermanentError. */

@@ -35,7 +35,11 @@ const payloads = fc
     fc.jsonValue(),
   )
   .filter((payload) => !isMisread(payload));
-const whose = fc.oneof(fc.constant({}), fc.record({ tenantId: names }), fc.record({ tenantId: names, userId: names }));
+const originator = fc.constant("system" as const);
+const whose = fc.oneof(
+  ...[fc.constant({}), fc.record({ tenantId: names }), fc.record({ tenantId: names, userId: names })],
+  ...[fc.record({ originator }), fc.record({ tenantId: names, originator })],
+);
 
 test("an event that is published is read as it was, as EventBridge wraps it and as it is", () => {
   fc.assert(
@@ -55,6 +59,13 @@ test("the payload carries the ID of the first request on the wire, and not where
   const text = published(event);
   expect(JSON.parse(text)).toEqual({ ...event, payload: { name: "a.txt", requestId: "r0" } });
   expect(readEnvelope(text)).toEqual(event);
+});
+
+test("an event of an older version, which does not say who created it, is read as nobody's of the system", () => {
+  const text =
+    '{"kind":"shared","type":"file.created","eventId":"e1","payload":{"name":"a.txt","requestId":"r0"},"causedBy":"r1","origRequestId":"r0","tenantId":"acme","userId":"ann"}';
+  expect(readEnvelope(text)).toEqual(event);
+  expect(published(event)).toBe(text);
 });
 
 test("where an event was published comes with it, in so far as that can be read, and not to its consumers", () => {
@@ -118,6 +129,47 @@ test("a payload that JSON cannot hold cannot be published", () => {
   circle.itself = circle;
   expect(() => published({ ...event, payload: { size: 1n } })).toThrow(TypeError);
   expect(() => published({ ...event, payload: circle })).toThrow(TypeError);
+});
+
+/** What SQS takes as a message. */
+const isTaken = (text: string) => /^[\t\n\r\u0020-\uD7FF\uE000-\uFFFD\u{10000}-\u{10FFFF}]*$/u.test(text);
+const unfitTexts = fc.string({
+  unit: fc.constantFrom("\uFFFE", "\uFFFF", "\ud800", "\udfff", "\\", "u", "d800", '"', "\0", "a"),
+});
+
+test("whatever characters a payload has, a queue takes its event as the bus writes it, and it is read as it was", () => {
+  fc.assert(
+    fc.property(fc.dictionary(unfitTexts, unfitTexts), (payload) => {
+      const text = published({ ...event, payload });
+      for (const body of [text, wrapped(text)]) {
+        // A writer that escapes no more than it has to, as the bus may be one, leaves half surrogates as they are.
+        expect(body).not.toMatch(/(?<!\\)(?:\\\\)*\\ud[89a-f]/);
+        expect(isTaken(body)).toBe(true);
+        expect(JSON.stringify(readEnvelope(body))).toBe(JSON.stringify({ ...event, payload: { ...payload } }));
+      }
+    }),
+  );
+});
+
+test("a payload that the bus could not deliver goes as a text, with the ID of the first request; any other does not", () => {
+  const { payloadText, ...rest } = JSON.parse(published({ ...event, payload: { name: "\uFFFE" } }));
+  expect(rest).toEqual({ ...event, payload: undefined });
+  expect(payloadText).toBe(String.raw`{"name":"\ufffe","requestId":"r0"}`);
+  expect(published({ ...event, payload: { name: "\u{1FFFE}\0\u2028" } })).not.toContain("payloadText");
+  expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: "{" }))).toThrow(
+    new PermanentError("its payload is not JSON"),
+  );
+  expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: "[]" }))).toThrow(
+    new PermanentError("its payload is not an object"),
+  );
+  expect(() => readEnvelope(JSON.stringify({ ...rest, payloadText: {} }))).toThrow(
+    new PermanentError("its payload is not an object"),
+  );
+  expect(readEnvelope(JSON.stringify({ ...event, payloadText }))).toEqual(event);
+});
+
+test("escapes count, too, towards the size of an event", () => {
+  expect(() => published({ ...event, payload: { text: "\uFFFE".repeat(40_000) } })).toThrow(RangeError);
 });
 
 test("an event may be as large as EventBridge takes it, and one byte more is refused with both sizes", () => {
@@ -198,6 +250,7 @@ const nearlyEvents = fc.record(
     origRequestId: fc.oneof(ids, anyMember),
     tenantId: fc.oneof(names, anyMember),
     userId: fc.oneof(names, anyMember),
+    originator: fc.oneof(originator, anyMember),
   },
   { requiredKeys: ["kind", "type"] },
 );

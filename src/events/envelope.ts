@@ -3,6 +3,7 @@ import { PermanentError } from "../errors/permanent-error.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
 import { isEventType } from "./check-payload.ts";
 import type { Proof } from "./proof.ts";
+import { mayBeUnescaped, queueText } from "./queue-text.ts";
 import { wirePayload } from "./wire-payload.ts";
 
 /** An event as it goes over the bus (specification 2.8). */
@@ -33,13 +34,19 @@ export function eventPayload(type: string, given: unknown): Readonly<Record<stri
 }
 
 /**
- * The event as it goes over the wire: JSON, with the request ID in its payload too, as `requestId` (specification 6.3).
+ * The event as it goes over the wire: JSON, with the request ID in its payload too, as `requestId` (specification 6.3). A payload
+ * that the bus could not deliver to a queue goes as a text of JSON, `payloadText`: the bus leaves what a text spells as it is.
  *
  * @throws RangeError where it is too large.
  */
 export function envelopeText(event: SharedEvent<Readonly<Record<string, unknown>>>, { proof, trace }: MessageParts = {}): string {
-  const { type, origRequestId, payload } = event;
-  const text = JSON.stringify({ ...event, payload: { ...payload, requestId: origRequestId }, proof, trace });
+  const { type, origRequestId } = event;
+  const payload = { ...event.payload, requestId: origRequestId };
+  let text = JSON.stringify({ ...event, payload, proof, trace });
+  if (mayBeUnescaped(text)) {
+    const payloadText = queueText(JSON.stringify(payload));
+    text = JSON.stringify({ ...event, payload: undefined, payloadText, proof, trace });
+  }
   const bytes = Buffer.byteLength(text) + entryBytes;
   if (bytes > maxEntryBytes) {
     throw new RangeError(
@@ -83,8 +90,13 @@ export function openEnvelope(body: Readonly<Record<string, unknown>>): Envelope 
   if (envelope["kind"] !== "shared") throw new PermanentError("its kind is not shared");
   const { type } = envelope;
   if (typeof type !== "string" || !isEventType(type)) throw new PermanentError("its type is not <entity>.<event name>");
-  const { requestId: _reserved, ...payload } = recordOf(envelope["payload"], "its payload");
+  const { requestId: _reserved, ...payload } = payloadOf(envelope);
   const event: SharedEvent = { kind: "shared", type, eventId: idOf(envelope, "eventId"), payload, ...causeOf(envelope) };
   const trace = w3cSpan(envelope["trace"]);
   return { event, proof: envelope["proof"], trace, source: isWrapped ? String(body["source"]) : undefined };
+}
+
+function payloadOf({ payload, payloadText }: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const isText = payload === undefined && typeof payloadText === "string";
+  return isText ? objectOf(payloadText, "its payload") : recordOf(payload, "its payload");
 }

@@ -18,7 +18,11 @@ const ids = fc.stringMatching(/^[A-Za-z0-9._:=+/@-]{1,128}$/);
 const texts = fc.string({ minLength: 1, maxLength: 30, unit: "grapheme" }).filter(isIdentifier);
 const jobNames = fc.stringMatching(/^[a-z][a-z0-9-]{0,62}(\.[a-z][a-z0-9-]{0,62}){2}$/);
 const payloads = fc.dictionary(fc.string(), fc.jsonValue());
-const whose = fc.oneof(fc.constant({}), fc.record({ tenantId: texts }), fc.record({ tenantId: texts, userId: texts }));
+const originator = fc.constant("system" as const);
+const whose = fc.oneof(
+  ...[fc.constant({}), fc.record({ tenantId: texts }), fc.record({ tenantId: texts, userId: texts })],
+  ...[fc.record({ originator }), fc.record({ tenantId: texts, originator })],
+);
 
 test("a job that is enqueued is read as it was", () => {
   fc.assert(
@@ -29,6 +33,13 @@ test("a job that is enqueued is read as it was", () => {
       expect(JSON.stringify(read)).toBe(JSON.stringify(given));
     }),
   );
+});
+
+test("a job of an older version, which does not say who created it, is read as nobody's of the system", () => {
+  const text =
+    '{"jobId":"j1","name":"files.file.scan","payload":{"name":"a.txt"},"causedBy":"e1","origRequestId":"r0","tenantId":"acme","userId":"ann"}';
+  expect(readJob(text)).toEqual(job);
+  expect(jobText(job)).toBe(text);
 });
 
 test("a job has no members beside its own", () => {
@@ -45,6 +56,14 @@ test("a job may be as large as SQS takes it, and one byte more is refused with b
     ),
   );
   expect(() => sized("€".repeat(Math.ceil(room / 2)))).toThrow(RangeError); // its bytes count, not its characters
+});
+
+test("a queue takes a job whatever characters it has, and its escapes count towards its size", () => {
+  const given = { ...job, tenantId: "a\uFFFE", payload: { "\uFFFF\ud800": String.raw`\uFFFE\\` + "\uFFFE" } };
+  const text = jobText(given);
+  expect(text).toMatch(/^[ -~]+$/);
+  expect(JSON.parse(text)).toEqual(given);
+  expect(() => jobText({ ...job, payload: { text: "\uFFFE".repeat(50_000) } })).toThrow("and SQS takes 262144");
 });
 
 test("a payload is taken as it goes over the wire, and is no longer the caller's", () => {

@@ -3,6 +3,7 @@ import { claimKey } from "../once/claim.ts";
 import { fingerprintOf } from "../once/fingerprint.ts";
 import { type Cause, causeOf, idOf, objectOf, recordOf } from "./cause.ts";
 import type { MessageParts } from "./envelope.ts";
+import { queueText } from "./queue-text.ts";
 import { wirePayload } from "./wire-payload.ts";
 
 /** A job as it lies in the queue. */
@@ -18,7 +19,7 @@ const maxBytes = 262_144;
 
 /** The job as it goes over the wire. @throws RangeError where it is too large. */
 export function jobText(job: JobMessage, { proof, trace }: MessageParts = {}): string {
-  const text = JSON.stringify({ ...job, proof, trace });
+  const text = queueText(JSON.stringify({ ...job, proof, trace }));
   const bytes = Buffer.byteLength(text);
   if (bytes > maxBytes) {
     throw new RangeError(

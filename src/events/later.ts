@@ -16,8 +16,7 @@ const mostMs = 365 * 24 * 3_600_000;
  *
  * @throws TypeError for what is no time, and for two of them; RangeError for one that is more than a year ahead.
  */
-export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number | undefined {
-  if (delaySeconds === undefined && at === undefined) return undefined;
+export function dueMsOf({ delaySeconds, at }: Later, nowMs: number): number {
   if (delaySeconds !== undefined && at !== undefined) {
     throw new TypeError("ctx.enqueue: `delaySeconds` and `at` both say when; give one of them");
   }
@@ -51,9 +50,18 @@ export interface WaitingJob {
 }
 
 /** The row of a job that is due at the time that its ID says. */
-export function dueRow({ jobId, name, tenantId, group, deduplicationId, text }: WaitingJob): OutboxRow {
-  // Safe: the ID was made above. Both hashes are without blanks.
-  return { ...(duePlace(jobId) as DuePlace), eventId: jobId, type: name, tenantId, text: `${deduplicationId} ${group} ${text}` };
+export function dueRow(job: WaitingJob): OutboxRow {
+  return rowAt(duePlace(job.jobId) as DuePlace, job); // safe: the ID was made above
+}
+
+/** The row of a job that is due at once, whatever its ID. */
+export function queuedRow(nowMs: number, job: WaitingJob): OutboxRow {
+  return rowAt({ shard: dueShardOf(job.jobId), sort: `${timeText(nowMs)}#${job.jobId}` }, job);
+}
+
+/** Both hashes are without blanks. */
+function rowAt(place: DuePlace, { jobId, name, tenantId, group, deduplicationId, text }: WaitingJob): OutboxRow {
+  return { ...place, eventId: jobId, type: name, tenantId, text: `${deduplicationId} ${group} ${text}` };
 }
 
 /** What a row says of its job; `undefined` where it is none. */
@@ -71,7 +79,11 @@ export function duePlace(jobId: unknown): DuePlace | undefined {
   if (typeof jobId !== "string" || !/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/.test(jobId))
     return undefined;
   const time = Number.parseInt(jobId.slice(0, 8) + jobId.slice(9, 13), 16);
-  return { shard: dueShard(Number.parseInt(jobId.slice(-8), 16) % shards), sort: `${timeText(time)}#${jobId}` };
+  return { shard: dueShardOf(jobId), sort: `${timeText(time)}#${jobId}` };
+}
+
+function dueShardOf(jobId: string): string {
+  return dueShard(Number.parseInt(jobId.slice(-8), 16) % shards);
 }
 
 /** Apart from the shards of events: there rows are sent as soon as they are there. */

@@ -77,6 +77,7 @@ test("what a server signs it takes, and what nobody has signed it refuses for go
 
 test.each<[string, (text: string) => string, string]>([
   ["another tenant", (text) => text.replace('"acme"', '"globex"'), "its proof is not of this message"],
+  ["an originator", (text) => text.replace("{", '{"originator":"system",'), "its proof is not of this message"],
   ["another payload", (text) => text.replace('"n":1', '"n":2'), "its proof is not of this message"],
   ["another MAC", (text) => text.replace(/"mac":"..../, '"mac":"AAAA'), "its proof is not of this message"],
   ["half a MAC", (text) => text.replace(/"mac":"[^"]{20}/, '"mac":"'), "its proof has another shape"],
@@ -88,6 +89,26 @@ test.each<[string, (text: string) => string, string]>([
   const text = await signedJob(guard);
   expect(forge(text)).not.toBe(text);
   expect(await refusal(admitJob(guard, forge(text)))).toEqual(new PermanentError(reason));
+});
+
+test("what a run of the system has created is proven with that, and as nothing else", async () => {
+  const { guard } = guardOf({ proof: "require", ring: ringOf("k1") });
+  const { tenantId: _tenant, userId: _user, ...nobody } = cause;
+  const system = { ...nobody, tenantId: undefined, userId: undefined, originator: "system" } as const;
+  const [ofJob, ofEvent] = [
+    { ...job, ...system },
+    { ...event, ...system },
+  ];
+  const [jobs, events] = [
+    jobText(ofJob, { proof: await guard.signJob(ofJob) }),
+    onBus(envelopeText(ofEvent, { proof: await guard.signEvent(ofEvent) }), "keelson"),
+  ];
+  const wrong = new PermanentError("its proof is not of this message");
+  const without = (text: string) => text.replace('"originator":"system",', "");
+  await admitJob(guard, jobs);
+  await guard.admit(readMessage(events), queueOf("events"), "m1");
+  expect(await refusal(admitJob(guard, without(jobs)))).toEqual(wrong);
+  expect(await refusal(guard.admit(readMessage(without(events)), queueOf("events"), "m1"))).toEqual(wrong);
 });
 
 test("the proof of a job is none of an event that has the same parts", async () => {

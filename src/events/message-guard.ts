@@ -140,14 +140,14 @@ export function createMessageGuard({ proof: asked, source: own, secrets, clock, 
 }
 
 function provenEvent(event: SharedEvent, source: string): ProvenMessage {
-  const { type: name, eventId: id, payload, causedBy, origRequestId, tenantId, userId } = event;
-  return { kind: "event", source, name, id, payload, causedBy, origRequestId, tenantId, userId };
+  const { type: name, eventId: id, payload, causedBy, origRequestId, tenantId, userId, originator } = event;
+  return { kind: "event", source, name, id, payload, causedBy, origRequestId, tenantId, userId, originator };
 }
 
 /** A job belongs to its server: another server's job is refused, even if they share the ring. */
 function provenJob(job: JobMessage, source: string): ProvenMessage {
-  const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId } = job;
-  return { kind: "job", source, name, id, payload, causedBy, origRequestId, tenantId, userId };
+  const { name, jobId: id, payload, causedBy, origRequestId, tenantId, userId, originator } = job;
+  return { kind: "job", source, name, id, payload, causedBy, origRequestId, tenantId, userId, originator };
 }
 
 /** What came over a queue: an event, or a job. */

@@ -6,7 +6,7 @@ import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { claimKey, keyText, leaseMs, skewMs, takenClaim } from "../once/claim.ts";
 import { createClaims } from "../once/claims.ts";
-import { createOutbox, type EventBus, type OutboxRow, type OutboxStore } from "./outbox.ts";
+import { createOutbox, type EventBus, type OutboxOptions, type OutboxRow, type OutboxStore } from "./outbox.ts";
 
 const graceMs = 10_000;
 const sweepKey = (shard: string) => claimKey(["outbox-sweep"], shard);
@@ -54,6 +54,7 @@ type Fakes = Partial<OutboxStore & EventBus> & {
   /** Decides when a call is carried out. */
   readonly turn?: (call: string) => Promise<unknown>;
   readonly metrics?: Metrics;
+  readonly sweepDue?: OutboxOptions["sweepDue"];
 };
 
 /** The outbox of one process. */
@@ -63,7 +64,16 @@ function outboxOf(shared: Shared, fakes: Fakes = {}) {
 
 function processOf(
   shared: Shared,
-  { name = "a", clock, opened = () => {}, most = Number.POSITIVE_INFINITY, turn = async () => {}, metrics, ...own }: Fakes = {},
+  {
+    name = "a",
+    clock,
+    opened = () => {},
+    most = Number.POSITIVE_INFINITY,
+    turn = async () => {},
+    metrics,
+    sweepDue,
+    ...own
+  }: Fakes = {},
 ) {
   const { world } = shared;
   const process = { isAlive: true, name };
@@ -126,6 +136,7 @@ function processOf(
     clock: time,
     log,
     metrics,
+    sweepDue,
   });
   return { outbox, claims, schedule };
 }
@@ -294,6 +305,36 @@ test("rows that the bus does not take do not hold up those behind them, nor othe
   expect(shared.world.records.size).toBe(0);
 });
 
+test("a sweep goes on where the last one stopped, and comes to each row however many the bus has never an answer for", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 450; number += 1) shared.add(2, number, graceMs + 450 - number);
+  const isOff = (eventId: string) => eventId < eventIdOf(2, 250);
+  shared.reasonOf = (eventId) => (isOff(eventId) ? "InternalFailure" : undefined);
+  const outbox = outboxOf(shared);
+  const sweep = async () => {
+    const before = shared.puts.length;
+    await outbox.sweep({ graceMs });
+    return shared.puts.slice(before).map(([first = ""]) => Number.parseInt(first, 16) >> 3);
+  };
+  expect(await sweep()).toEqual([0]);
+  expect(await sweep()).toEqual([100]);
+  expect(await sweep()).toEqual([200, 300, 400, 0]); // to the end, then from the beginning
+  expect(await sweep()).toEqual([100]);
+  expect(shared.rows).toHaveLength(250);
+  shared.reasonOf = () => undefined;
+  expect(await sweep()).toEqual([200, 0, 100]); // no further than where it began
+  expect(shared.rows).toEqual([]);
+});
+
+test("a page of events that cannot be set aside does not hold up those behind it", async () => {
+  const shared = new Shared();
+  for (let number = 0; number < 150; number += 1) shared.add(2, number, graceMs + 150 - number);
+  const isBad = (eventId: string) => eventId < eventIdOf(2, 100);
+  shared.reasonOf = (eventId) => (isBad(eventId) ? "MalformedDetail" : undefined);
+  shared.isFinal = isBad;
+  expect(await outboxOf(shared, { setAside: reject }).sweep({ graceMs })).toEqual({ dispatched: 50, left: 100, setAside: 0 });
+});
+
 test("a bus that takes nothing of a page is asked again another time, and for the next shard", async () => {
   const shared = new Shared();
   for (let number = 0; number < 250; number += 1) shared.add(2, number, graceMs + 250 - number);
@@ -400,11 +441,50 @@ describe("an event that the bus will never take", () => {
   });
 });
 
-test("a sweep that is called off before it begins reads nothing", async () => {
+test("a sweep that is called off before it begins reads nothing, and measures nothing", async () => {
   const shared = new Shared();
   shared.add(0, 0, graceMs);
-  expect(await outboxOf(shared).sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
-  expect([shared.reads, shared.puts]).toEqual([[], []]);
+  const { metrics, values } = recordedMetrics();
+  const outbox = outboxOf(shared, { metrics });
+  expect(await outbox.sweep({ graceMs, signal: AbortSignal.abort() })).toEqual({ dispatched: 0, left: 0, setAside: 0 });
+  expect([shared.reads, shared.puts, values]).toEqual([[], [], []]);
+});
+
+test("a sweep that is called off on its way measures nothing: what it has not looked at may be long and old", async () => {
+  for (const at of ["shard#0", "shard#6", "due"]) {
+    const shared = new Shared();
+    for (const shard of [1, 6]) shared.add(shard, 0, graceMs + 50_000);
+    const stopping = new AbortController();
+    const { metrics, values } = recordedMetrics();
+    const turn = async () => void (shared.reads.at(-1) === at && stopping.abort());
+    const sweepDue = async () => {
+      if (at === "due") stopping.abort();
+      return { dispatched: 0, left: 0, setAside: 0 };
+    };
+    const { outbox } = processOf(shared, { metrics, turn, sweepDue });
+    await outbox.sweep({ graceMs, signal: stopping.signal });
+    expect([at, stopping.signal.aborted, values]).toEqual([at, true, []]);
+  }
+});
+
+test("the age is that of the oldest row that was seen, also in a shard that another sweep has claimed, and of jobs that are due", async () => {
+  const shared = new Shared();
+  const { world } = shared;
+  shared.add(2, 0, graceMs + 90_000);
+  shared.add(5, 0, graceMs + 5_000);
+  world.records.set(keyText(sweepKey("shard#2")), takenClaim("b1", world.nowMs));
+  const { metrics, values } = recordedMetrics();
+  const sweepDue: OutboxOptions["sweepDue"] = async (_signal, { pending }) => {
+    const left = await pending("due#1", "z", 1);
+    return { dispatched: 0, left: left.length, setAside: 0 };
+  };
+  const sweep = () => outboxOf(shared, { metrics, sweepDue }).sweep({ graceMs });
+  await sweep();
+  shared.rows.push({ ...shared.add(3, 0, 300_000), shard: "due#1" });
+  await sweep();
+  shared.rows = [{ ...shared.add(3, 0, 0), shard: "due#1", sort: "no time" }];
+  await sweep();
+  expect(values.filter(([name]) => name === "keelson.outbox.age").map(([, seconds]) => seconds)).toEqual([100, 300, 0]);
 });
 
 test("a sweep that is called off ends after the page that is under way, and lets go", async () => {

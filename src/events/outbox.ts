@@ -66,8 +66,10 @@ export interface OutboxOptions {
   readonly log: Logger;
   /** Takes how many rows wait, and for how long. Default: nobody does. */
   readonly metrics?: Metrics | undefined;
-  /** Sends the jobs that are due; absent where there are none. */
-  readonly sweepDue?: ((signal: AbortSignal | undefined) => Promise<Swept>) | undefined;
+  /** Where its sweeps have stopped. Default: its own. */
+  readonly stops?: SweepStops;
+  /** Sends the jobs that are due, read from the store that it is given; absent where there are none. */
+  readonly sweepDue?: ((signal: AbortSignal | undefined, store: OutboxStore) => Promise<Swept>) | undefined;
 }
 
 /** Dispatches events after their commit, and sweeps what was left. */
@@ -84,12 +86,15 @@ export interface Outbox {
   dispatchLeft(rows: readonly OutboxRow[]): Promise<Swept>;
   /**
    * Dispatches the rows that are older than `graceMs`, of every shard that no other sweep has claimed, and sets aside those that the
-   * bus will never take. Then it sends the jobs that are due.
+   * bus will never take. Then it sends the jobs that are due. What it has found is measured once it has looked everywhere.
    *
    * @throws what the store throws.
    */
   sweep(options: SweepOptions): Promise<Swept>;
 }
+
+/** By shard: behind which row a sweep has stopped, because nothing was taken there. The next one begins there. */
+export type SweepStops = Map<string, string>;
 
 /** How a sweep goes. */
 export interface SweepOptions {
@@ -115,11 +120,18 @@ const pageSize = 100;
 
 const noEvent: Refusal = { reason: "the row is no event: it has no envelope, type or event ID", isFinal: true };
 
+/** What was done with a page of rows. */
+export interface WorkedPage {
+  readonly swept: Swept;
+  /** Whether any row had an answer that is about this row alone: bus or queue work, and the next page may fare better. */
+  readonly hasAnswers: boolean;
+}
+
 /** The claim of a shard's sweep: two sweeps at once would dispatch the same rows twice. */
 export const sweepClaim = (shard: string) => claimKey(["outbox-sweep"], shard);
 
 /** Creates an {@link Outbox}. */
-export function createOutbox({ store, bus, claims, clock, log, metrics, sweepDue }: OutboxOptions): Outbox {
+export function createOutbox({ store, bus, claims, clock, log, metrics, stops = new Map(), sweepDue }: OutboxOptions): Outbox {
   /** For each row why the bus has not taken it; a bus that cannot be opened has taken none. */
   const putAll = async (rows: readonly OutboxRow[]): Promise<readonly (Refusal | undefined)[]> => {
     const readable = rows.filter(({ unreadable }) => unreadable === undefined);
@@ -134,7 +146,7 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, sweepDue
   };
 
   /** Puts rows on the bus and removes those that it has taken. What it will never take is left, or set aside. */
-  const put = async (rows: readonly OutboxRow[], setsAside: boolean): Promise<Swept> => {
+  const put = async (rows: readonly OutboxRow[], setsAside: boolean): Promise<WorkedPage> => {
     const refusals = await putAll(rows);
     const [taken, left, refused]: [OutboxRow[], string[], (readonly [OutboxRow, string])[]] = [[], [], []];
     let firstReason: string | undefined;
@@ -161,7 +173,8 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, sweepDue
         log.warn("event.set_aside_failed", { type: row.type, eventId: row.eventId, refusal: reason, reason: String(error) });
       }
     }
-    return { dispatched: taken.length, left: left.length + stuck, setAside };
+    const swept = { dispatched: taken.length, left: left.length + stuck, setAside };
+    return { swept, hasAnswers: left.length < rows.length };
   };
 
   return {
@@ -177,41 +190,52 @@ export function createOutbox({ store, bus, claims, clock, log, metrics, sweepDue
         log.warn("event.dispatch_failed", { events: rows.map(shown), reason: String(error) }); // taken, but not removed
       }
     },
-    dispatchLeft: (rows) => put(rows, true),
+    dispatchLeft: async (rows) => (await put(rows, true)).swept,
     sweep: async (options) => {
       let total = nothing;
       const { graceMs, signal } = options;
       const sweptFrom = clock.now();
       let oldestMs = sweptFrom;
+      // Also those of a shard that another sweep has claimed, and jobs.
+      const watched: OutboxStore = {
+        ...store,
+        pending: async (...asked) => {
+          const rows = await store.pending(...asked);
+          for (const ms of rows.map(timeOf)) if (ms < oldestMs) oldestMs = ms;
+          return rows;
+        },
+      };
       for (let shard = 0; shard < shards && !signal?.aborted; shard += 1) {
         const before = timeText(clock.now() - graceMs + 1);
-        const swept = await sweepShard({ store, claims }, `shard#${shard}`, before, signal, (rows) => {
-          oldestMs = Math.min(oldestMs, ...rows.map(timeOf));
-          return put(rows, true);
-        });
-        total = sum(total, swept);
+        const work = (rows: readonly OutboxRow[]) => put(rows, true);
+        total = sum(total, await sweepShard({ store: watched, claims, stops }, `shard#${shard}`, before, signal, work));
       }
-      if (sweepDue !== undefined && !signal?.aborted) total = sum(total, await sweepDue(signal));
+      if (sweepDue !== undefined && !signal?.aborted) total = sum(total, await sweepDue(signal, watched));
       const found = total.dispatched + total.left + total.setAside;
       if (found > 0) log.info("outbox.swept", { ...total });
-      metrics?.record("keelson.outbox.length", found);
-      metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
+      // One that was called off has not looked everywhere: what it has not seen may be long and old.
+      if (!signal?.aborted) {
+        metrics?.record("keelson.outbox.length", found);
+        metrics?.record("keelson.outbox.age", (sweptFrom - oldestMs) / 1_000);
+      }
       return total;
     },
   };
 }
 
 /**
- * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed it.
+ * Works on the rows of a shard before `before`, page by page, unless another sweep has claimed it. A page on which no row had an answer
+ * ends it, so that an outage does not cost a look at all rows; the next sweep begins behind that page, so that rows that never get an
+ * answer hold up no others.
  *
  * @throws what the store throws.
  */
 export async function sweepShard(
-  { store, claims }: Pick<OutboxOptions, "store" | "claims">,
+  { store, claims, stops }: Pick<OutboxOptions, "store" | "claims"> & { readonly stops: SweepStops },
   shard: string,
   before: string,
   signal: AbortSignal | undefined,
-  work: (rows: readonly OutboxRow[]) => Promise<Swept>,
+  work: (rows: readonly OutboxRow[]) => Promise<WorkedPage>,
 ): Promise<Swept> {
   // Most shards are empty: they cost one read, and no claim.
   const first = await store.pending(shard, before, 1);
@@ -221,17 +245,25 @@ export async function sweepShard(
   const { claim } = taken;
   let total = nothing;
   try {
-    let after: string | undefined;
-    for (;;) {
+    const stop = stops.get(shard);
+    stops.delete(shard);
+    // From where the last one has stopped to the end, then from the beginning to there.
+    let [after, end] = [stop, before];
+    for (let isWrapped = stop === undefined; ; ) {
       if (signal?.aborted || claim.isLost()) break;
-      const rows = await store.pending(shard, before, pageSize, after);
-      if (rows.length === 0) break;
-      const swept = await work(rows);
-      total = sum(total, swept);
-      // What takes nothing is asked another time; rows that it does not take do not hold up those behind them.
-      if (swept.dispatched + swept.setAside === 0) break;
-      // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
-      after = rows.at(-1)?.sort;
+      const rows = await store.pending(shard, end, pageSize, after);
+      if (rows.length > 0) {
+        const { swept, hasAnswers } = await work(rows);
+        total = sum(total, swept);
+        // A page that is not full is not the last: it ends at 1 MB, which five large events fill.
+        after = (rows.at(-1) as OutboxRow).sort; // safe: it is not empty
+        if (hasAnswers) continue;
+        stops.set(shard, after);
+        break;
+      }
+      if (isWrapped) break;
+      isWrapped = true;
+      [after, end] = [undefined, `${stop} `]; // a blank is less than what sorts go on with
     }
   } finally {
     await claim.release();

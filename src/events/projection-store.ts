@@ -18,6 +18,8 @@ export interface RebuildState {
   readonly tenant: string;
   readonly after: string;
   readonly replayed: number;
+  /** Tenants with events that could not be counted. Default: none. */
+  readonly lost?: readonly string[];
 }
 
 /** That a tenant has, or had, events of a type. */
@@ -36,6 +38,8 @@ export interface ProjectionStore {
   activate(name: string, tenantId: string | undefined, next: ActiveVersion, before: ActiveVersion | undefined): Promise<boolean>;
   /** What marks an event as counted, for the transaction that counts it. It fails where the event was counted before. */
   mark(name: string, version: number, event: Marked, keptDays: number): TransactionItem;
+  /** Whether an event was counted. */
+  isCounted(name: string, version: number, event: Marked): Promise<boolean>;
   rebuild(name: string, tenantId: string | undefined): Promise<RebuildState | undefined>;
   saveRebuild(name: string, tenantId: string | undefined, state: RebuildState): Promise<void>;
   endRebuild(name: string, tenantId: string | undefined): Promise<void>;

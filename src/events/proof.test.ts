@@ -35,6 +35,7 @@ const messages: fc.Arbitrary<ProvenMessage> = fc.record({
   origRequestId: ids,
   tenantId: fc.option(names, { nil: undefined }),
   userId: fc.option(names, { nil: undefined }),
+  originator: fc.option(fc.constant("system" as const), { nil: undefined }),
   payload: payloads,
 });
 
@@ -136,6 +137,7 @@ test.each<[string, Partial<ProvenMessage>]>([
   ["the user, whose absence is spelt out,", { userId: "-" }],
   ["a character that moves from one part to the next", { causedBy: "e", origRequestId: "1r0" }],
   ["the tenant and the user, who change places,", { tenantId: "ann", userId: "acme" }],
+  ["the originator, which is added,", { originator: "system" }],
   ["the payload", { payload: {} }],
   ["a number that becomes a text", { payload: { ...(message.payload as object), name: 7 } }],
   ["a member that is added", { payload: { ...(message.payload as object), admin: true } }],
@@ -150,10 +152,20 @@ test("a tenant without a user is not proven for a user without a tenant", () => 
   expect(isProven({ ...nobody, userId: "acme" }, ofTenant, key)).toBe(false);
 });
 
+test("a proof of the system's message is of no other originator's, and of no tenant's", () => {
+  const { tenantId: _tenant, userId: _user, ...nobody } = message;
+  const ofSystem = proofOf({ ...nobody, originator: "system" }, "k", key);
+  expect(isProven({ ...nobody, originator: "system" }, ofSystem, key)).toBe(true);
+  expect(isProven(nobody, ofSystem, key)).toBe(false);
+  expect(isProven({ ...nobody, originator: "system", tenantId: "acme" }, ofSystem, key)).toBe(false);
+});
+
 test("a proof is the one that every version makes, in a rolling deployment too", () => {
   const { mac } = proofOf(message, "2026", createSecretKey(Buffer.alloc(32)));
   // Computed by hand: HMAC-SHA-256 of "1:13:job7:keelson15:files.file.scan2:j1…".
   expect(mac).toBe("e5zJlqCxr91mpiqmq5kAVju8_fUANaMt_0z-PTncoAY");
+  const said = proofOf({ ...message, originator: undefined }, "2026", createSecretKey(Buffer.alloc(32)));
+  expect(said.mac).toBe(mac);
 });
 
 test.each([

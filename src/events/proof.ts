@@ -59,8 +59,10 @@ export function readProof(value: unknown): Proof | undefined {
  * Each has its place, and absent is another than empty.
  */
 function macOf(message: ProvenMessage, signingKey: KeyObject): Buffer {
-  const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload } = message;
+  const { kind, source, name, id, causedBy, origRequestId, tenantId, userId, payload, originator } = message;
   const fields = ["1", kind, source, name, id, causedBy, origRequestId, tenantId, userId, sortedJson(payload)];
+  // Only where it says something: all other messages keep the proof that every version makes.
+  if (originator !== undefined) fields.push(originator);
   const mac = createHmac("sha256", signingKey);
   for (const field of fields) mac.update(field === undefined ? "-" : `${Buffer.byteLength(field)}:${field}`);
   return mac.digest();

@@ -18,7 +18,7 @@ export interface ReplyCookie {
 const maxCookies = 100;
 
 /**
- * Reads a `cookie` header: prototype-free, names in lower case, the first of a name wins, at most
+ * Reads a `cookie` header: prototype-free, names as they were sent, the first of a name wins, at most
  * 100; a value with malformed percent-encoding stays as it is.
  */
 export function parseCookies(header: string | undefined): Record<string, string> {
@@ -27,7 +27,7 @@ export function parseCookies(header: string | undefined): Record<string, string>
   for (const part of (header ?? "").split(";")) {
     const mark = part.indexOf("=");
     if (mark < 1) continue;
-    const name = part.slice(0, mark).trim().toLowerCase();
+    const name = part.slice(0, mark).trim();
     if (name === "" || name in cookies || ++count > maxCookies) continue;
     cookies[name] = decoded(
       part

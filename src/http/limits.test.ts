@@ -19,6 +19,15 @@ test("a body may have 1 MiB, and all that are held 128 MiB, or what one may have
   expect(bufferLimit({ bodyBytes: 10, bufferedBytes: 20 })).toBe(20);
 });
 
+test("responses that wait for their clients may have 1 MiB at the least", () => {
+  expect(problemsOf({ unreadBytes: 1_048_576 })).toEqual([]);
+  for (const unreadBytes of [1_048_575, 1_048_576.5, "2000000" as never]) {
+    expect(problemsOf({ unreadBytes })).toMatchObject([
+      { key: "limits.unreadBytes", fix: expect.stringContaining("a whole number of bytes from 1,048,576") },
+    ]);
+  }
+});
+
 test("a budget that is below the largest body is refused", () => {
   expect(problemsOf({ bodyBytes: 100, bufferedBytes: 100 })).toEqual([]);
   expect(problemsOf({ bufferedBytes: 1_048_575 })).toEqual([

@@ -9,6 +9,12 @@ export interface Limits {
    * that a body is 503 `overloaded`. Default 128 MiB, or `bodyBytes` where that is more. A Lambda function has none.
    */
   readonly bufferedBytes?: number;
+  /**
+   * How many bytes a container holds at once for clients that do not read them: responses, and pipelined requests. Beyond
+   * that it cuts the connections that hold most for longest. At least 1 MiB. Default 128 MiB, in a heap below 512 MiB a
+   * quarter of it. A Lambda function has none.
+   */
+  readonly unreadBytes?: number;
 }
 
 const defaultBodyBytes = 1_048_576;
@@ -26,8 +32,11 @@ export function bufferLimit(limits: Limits | undefined): number {
 
 const bytes = (value: unknown) => (Number.isSafeInteger(value) && Number(value) >= 0 ? undefined : "a whole number of bytes");
 
+const atLeastMebibyte = (value: unknown) =>
+  Number.isSafeInteger(value) && Number(value) >= 1_048_576 ? undefined : "a whole number of bytes from 1,048,576";
+
 /** What each limit may be; a check returns what would do, where the value does not. */
-export const limitChecks = Object.freeze({ bodyBytes: bytes, bufferedBytes: bytes });
+export const limitChecks = Object.freeze({ bodyBytes: bytes, bufferedBytes: bytes, unreadBytes: atLeastMebibyte });
 
 /** What is wrong with limits beside one another: a server whose budget no body fits into would take none. */
 export function limitProblems(limits: Limits | undefined): Pick<BootProblem, "key" | "rule" | "message" | "fix">[] {

@@ -53,7 +53,7 @@ export interface HttpResponse {
   readonly headers: Record<string, string>;
   /** Values of `set-cookie`, one header each. */
   readonly cookies: readonly string[];
-  /** `undefined`: no body at all. A stream only where a query replies with one. */
+  /** `undefined`: no body at all. A stream only where a query replies with one; as it is sent, its chunks are bytes. */
   readonly body: string | Uint8Array | ReadableStream<Uint8Array> | undefined;
 }
 

@@ -1,4 +1,5 @@
 import type { ReplyCookie } from "./cookies.ts";
+import { guard } from "./node-stream.ts";
 import { assertReplyOptions } from "./reply-options.ts";
 
 /** Options of {@link reply}. */
@@ -23,7 +24,8 @@ export interface Reply<Body> extends ReplyOptions {
 const known: readonly string[] = ["status", "headers", "cookies"] satisfies (keyof ReplyOptions)[];
 
 /**
- * Creates an answer with its own status, headers or cookies.
+ * Creates an answer with its own status, headers or cookies. A body of text or bytes is sent as it is, and in a query so is one that
+ * streams them: a stream of the web, a `Readable` of Node, or any async iterable. These need a content type; all else is JSON.
  *
  * @throws TypeError for an option that a response cannot carry; the message names it and what to pass instead.
  *
@@ -33,5 +35,6 @@ const known: readonly string[] = ["status", "headers", "cookies"] satisfies (key
 export function reply<const Body>(body: Body, options: ReplyOptions = {}): Reply<Body> {
   const isReply = (options as Partial<Reply<unknown>> | null)?.[replyBrand] === true;
   assertReplyOptions(options, isReply ? [...known, "body"] : known);
+  guard(body);
   return Object.freeze({ ...options, body, [replyBrand]: true as const });
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { FrameworkError } from "../errors/errors.ts";
 import { assertHeaderValue, assertStatus, checkedHeaders } from "./reply-options.ts";
+import { whileWanted } from "./stream.ts";
 
 /** A web `Response` that has been read: what it says, and its body as far as it is there. */
 export class ReadResponse {
@@ -19,19 +20,14 @@ export class ReadResponse {
     this.body = body;
   }
 
-  /** Whether the body is a whole text of JSON. */
+  /** Whether the body is whole and said to be JSON, in whatever charset. */
   get isJson(): boolean {
-    return typeof this.body === "string" && json.test(String(this.headers["content-type"]));
+    return isJsonBody(this.headers, this.body);
   }
 
-  /** The body as code that calls the handler gets it: JSON is parsed. @throws TypeError for JSON that is none. */
+  /** The body as code that calls the handler gets it: JSON is parsed. @throws TypeError for JSON that cannot be read. */
   get value(): unknown {
-    if (!this.isJson) return this.body;
-    try {
-      return JSON.parse(this.body as string); // safe: it is text
-    } catch (cause) {
-      throw new TypeError("reply: the Response says that its body is JSON, and it is not; change its content type", { cause });
-    }
+    return parsedBody(this.headers, this.body);
   }
 }
 
@@ -44,11 +40,23 @@ export class UnreadableResponse {
   }
 }
 
+/** How {@link readResponse} reads a body. */
+export interface Reading {
+  /** Whether the JSON of a query is read to its end too, since its value is checked or parsed. */
+  readonly needsJson?: boolean;
+  /** Ends the reading of a query's body. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Reads a `Response` that a handler returned. A write's is read to its end; so is a query's whose body is there already,
  * while one that is still being made stays a stream. Never throws.
  */
-export async function readResponse(response: Response, kind: "query" | "write"): Promise<ReadResponse | UnreadableResponse> {
+export async function readResponse(
+  response: Response,
+  kind: "query" | "write",
+  { needsJson = false, signal }: Reading = {},
+): Promise<ReadResponse | UnreadableResponse> {
   try {
     const { status, headers: given } = response;
     assertStatus(status);
@@ -58,7 +66,10 @@ export async function readResponse(response: Response, kind: "query" | "write"):
     if (response.bodyUsed || response.body?.locked === true) throw new TypeError(used);
     if (response.body === null) return new ReadResponse({ status, headers, cookies, body: undefined });
     headers["content-type"] ??= "application/octet-stream";
-    const body = kind === "query" ? await begunBody(response.body) : await wholeBody(response.body);
+    const isNeeded = kind === "write" || (needsJson && json.test(headers["content-type"]));
+    const body = isNeeded
+      ? await wholeBody(response.body, kind === "write" ? undefined : signal)
+      : await begunBody(response.body);
     return new ReadResponse({ status, headers, cookies, body: isWhole(body) ? textOr(body, headers["content-type"]) : body });
   } catch (error) {
     response.body?.cancel().catch(() => undefined); // nobody will read it; one that is locked stays with who has it
@@ -67,11 +78,13 @@ export async function readResponse(response: Response, kind: "query" | "write"):
 }
 
 const used = "reply: the body of the Response has been read already; return another Response, or response.clone() from before";
-/** The most bytes of a write's `Response`, which is held in memory and may be stored. */
-const maxWriteBytes = 10_485_760;
-const json = /^\s*application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i;
+/** The most bytes of a `Response` that is held in memory: a write's, which may be stored, and JSON whose value is needed. */
+const maxWholeBytes = 10_485_760;
+/** A JSON MIME type as the WHATWG defines it, such as `application/problem+json`. The first of several joined types counts. */
+const json = /^\s*(?:(?:application|text)\/json|[^\s/;,]+\/[^\s/;,]+\+json)\s*(?:[;,]|$)/i;
 const text = /^\s*(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|javascript)\s*(?:;|$))/i;
 const otherCharset = /;\s*charset\s*=\s*"?(?!utf-?8\b)/i;
+const charset = /;\s*charset\s*=\s*"?([^\s;,"]*)"?/i;
 
 type Body = ReadableStream<Uint8Array>;
 
@@ -95,20 +108,27 @@ async function begunBody(stream: Body): Promise<Uint8Array | Body> {
   });
 }
 
-/** @throws FrameworkError `response_too_large`, without reading on. */
-async function wholeBody(stream: Body): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  // Leaving the loop cancels the stream.
-  for await (const chunk of stream) {
-    length += bytesOf(chunk).byteLength;
-    if (length > maxWriteBytes) {
-      throw new FrameworkError("response_too_large", `The response is over the ${maxWriteBytes} bytes that a write's may have`);
-    }
-    chunks.push(chunk);
+/** @throws FrameworkError `response_too_large`, without reading on; the reason of `signal`. */
+async function wholeBody(stream: Body, signal: AbortSignal | undefined): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  try {
+    return await whileWanted(reader, signal, async () => {
+      const chunks: Uint8Array[] = [];
+      let length = 0;
+      for (let read = await reader.read(); !read.done; read = await reader.read()) {
+        const chunk = bytesOf(read.value);
+        length += chunk.byteLength;
+        if (length > maxWholeBytes) throw new FrameworkError("response_too_large", tooLarge);
+        chunks.push(chunk);
+      }
+      return Buffer.concat(chunks);
+    });
+  } finally {
+    reader.releaseLock(); // so that whoever gives up on the stream can cancel it
   }
-  return Buffer.concat(chunks);
 }
+
+const tooLarge = `The response is over the ${maxWholeBytes} bytes that one may have which is read before it is sent`;
 
 function nextTurn(): Promise<undefined> {
   return new Promise((resolve) => setImmediate(resolve, undefined));
@@ -128,4 +148,36 @@ function isWhole(body: Uint8Array | Body): body is Uint8Array {
 function textOr(bytes: Uint8Array, contentType: string): string | Uint8Array {
   const isText = text.test(contentType) && !otherCharset.test(contentType) && isUtf8(bytes);
   return isText ? Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString() : bytes;
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+/** Whether a body is whole and said to be JSON. */
+function isJsonBody(headers: Headers, body: unknown): body is string | Uint8Array {
+  return (typeof body === "string" || body instanceof Uint8Array) && json.test(String(headers["content-type"]));
+}
+
+/** The body as code reads it: parsed JSON, any other body unchanged. @throws TypeError for JSON that cannot be parsed. */
+export function parsedBody(headers: Headers, body: unknown): unknown {
+  if (!isJsonBody(headers, body)) return body;
+  const encoding = headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
+  if (encoding !== "identity") {
+    throw new TypeError("reply: the JSON of the Response is compressed; return it as it is, without a content-encoding");
+  }
+  try {
+    return JSON.parse(typeof body === "string" ? body.replace(/^\ufeff/, "") : decoded(body, String(headers["content-type"])));
+  } catch (cause) {
+    throw new TypeError("reply: the Response says that its body is JSON, and it is not; change its content type", { cause });
+  }
+}
+
+/** @throws TypeError for bytes that are not valid in the charset of the content type, RangeError for an unknown charset. */
+function decoded(bytes: Uint8Array, contentType: string): string {
+  const [, label] = charset.exec(contentType) ?? [];
+  return new TextDecoder(label || "utf-8", { fatal: true }).decode(bytes);
+}
+
+/** The content type with the charset UTF-8, in which JSON is written. */
+export function inUtf8(contentType: string): string {
+  return otherCharset.test(contentType) ? contentType.replace(charset, "; charset=utf-8") : contentType;
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type AccessRule, access, allows, describeRule, isAccessRule, needsIdentity } from "./access.ts";
-import { type AuthenticatedUser, anonymous, type User } from "./user.ts";
+import { type AuthenticatedUser, anonymous, type TenantUser, type User } from "./user.ts";
 
 const user = (...roles: string[]): User => ({ id: "ann", tenantId: "acme", roles });
 /** What plain JavaScript might pass. */
@@ -16,6 +16,10 @@ describe("allows", () => {
     [authenticated, user(), true],
     [tenant, anonymous, false],
     [tenant, user(), true],
+    [tenant, { id: undefined, tenantId: "acme", roles: [] }, true],
+    [tenant, { id: "ann", tenantId: undefined, roles: [] }, false],
+    [allOf(tenant, authenticated), { id: undefined, tenantId: "acme", roles: [] }, false],
+    [anyOf(tenant, admin), { id: undefined, tenantId: "acme", roles: [] }, true],
     [admin, user(), false],
     [admin, user("admin"), true],
     [admin, user("systemAdmin"), true],
@@ -43,15 +47,7 @@ describe("allows", () => {
       { id: "", tenantId: "acme", roles: ["admin", "systemAdmin", "editor"] },
     ];
     for (const half of halves) {
-      for (const rule of [
-        authenticated,
-        tenant,
-        admin,
-        systemAdmin,
-        roles("editor"),
-        anyOf(admin, authenticated),
-        allOf(admin),
-      ]) {
+      for (const rule of [authenticated, admin, systemAdmin, roles("editor"), anyOf(admin, authenticated), allOf(admin)]) {
         expect(allows(rule, half)).toBe(false);
       }
     }
@@ -76,7 +72,7 @@ describe("allows", () => {
         fc.constantFrom<Case>(
           { rule: everyone, model: () => true },
           { rule: authenticated, model: signedIn },
-          { rule: tenant, model: signedIn },
+          { rule: tenant, model: ({ tenantId }) => tenantId !== undefined },
           { rule: admin, model: one(["admin", "systemAdmin"]) },
           { rule: systemAdmin, model: one(["systemAdmin"]) },
         ),
@@ -113,8 +109,8 @@ describe("the type of a rule", () => {
   const { everyone, authenticated, tenant, admin, systemAdmin, roles, anyOf, allOf } = access;
   // Each has to compile: what the type says of the caller, the rule has to ask for.
   const signedIn: readonly AccessRule<AuthenticatedUser>[] = [
-    ...[authenticated, tenant, admin, systemAdmin, roles("editor"), anyOf(admin), anyOf(admin, roles("editor"))],
-    ...[anyOf(allOf(everyone, admin), anyOf(tenant, admin)), allOf(admin), allOf(everyone, tenant), allOf(tenant, everyone)],
+    ...[authenticated, admin, systemAdmin, roles("editor"), anyOf(admin), anyOf(admin, roles("editor"))],
+    ...[anyOf(allOf(everyone, admin), allOf(tenant, admin)), allOf(admin), allOf(everyone, admin), allOf(tenant, authenticated)],
     ...[allOf(everyone, anyOf(everyone, admin), admin), allOf(...[admin, systemAdmin].slice(1)), anyOf(...[admin].slice())],
   ];
   const halves: readonly User[] = [
@@ -125,6 +121,15 @@ describe("the type of a rule", () => {
 
   test.each(signedIn)("%# promises user and tenant only where nobody else is let through: %o", (rule) => {
     for (const half of halves) expect(allows(rule, half)).toBe(false);
+    expect(needsIdentity(rule)).toBe(true);
+  });
+
+  const ofTenants: readonly AccessRule<TenantUser>[] = [
+    ...[tenant, anyOf(tenant, admin), anyOf(admin, tenant), allOf(tenant), allOf(everyone, tenant), allOf(tenant, everyone)],
+    ...[allOf(everyone, anyOf(tenant, authenticated), everyone), allOf(...[tenant, admin].slice(1)), anyOf(...[tenant].slice())],
+  ];
+  test.each(ofTenants)("%# promises a tenant only where no caller without one is admitted: %o", (rule) => {
+    for (const half of halves.filter(({ tenantId }) => tenantId === undefined)) expect(allows(rule, half)).toBe(false);
     expect(needsIdentity(rule)).toBe(true);
   });
 
@@ -143,6 +148,10 @@ describe("the type of a rule", () => {
     expect(promises).toBe(open);
     // @ts-expect-error one of two
     anyOf(everyone, admin) satisfies AccessRule<AuthenticatedUser>;
+    // @ts-expect-error a run of the system has a tenant and no user
+    tenant satisfies AccessRule<AuthenticatedUser>;
+    // @ts-expect-error one of two
+    anyOf(tenant, admin) satisfies AccessRule<AuthenticatedUser>;
     // @ts-expect-error the list may be empty
     allOf(everyone, ...[admin].slice(1)) satisfies AccessRule<AuthenticatedUser>;
     // @ts-expect-error nobody asks

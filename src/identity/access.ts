@@ -1,4 +1,4 @@
-import { type AuthenticatedUser, anonymous, type User } from "./user.ts";
+import { type AuthenticatedUser, anonymous, type TenantUser, type User } from "./user.ts";
 
 const accessBrand: unique symbol = Symbol.for("keelson.access") as never;
 
@@ -25,29 +25,40 @@ export interface AccessRule<Caller extends User = User> {
 /** The caller that a rule lets through. */
 export type CallerOf<Rule extends AccessRule> = Rule extends AccessRule<infer Caller> ? Caller : User;
 
-/** A rule that lets signed-in callers through, and nobody else. */
+/** A rule that admits only signed-in callers. */
 type AuthenticatedRule = AccessRule<AuthenticatedUser>;
 
-/** Signed in only if every one of the rules asks for it. */
-type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule] ? AuthenticatedUser : User;
+/** A rule that admits only callers of a tenant. */
+type TenantRule = AccessRule<TenantUser>;
+
+/** The caller that every one of the rules admits at least: signed in, or of a tenant, only if all rules ask for that. */
+type AnyCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
+  ? AuthenticatedUser
+  : [Rules[number]] extends [TenantRule]
+    ? TenantUser
+    : User;
 
 /**
- * Signed in if one of the rules that are surely there asks for it: of a list behind others nobody knows whether it is empty,
- * and of a rule that is one of two, which.
+ * The caller that the strictest of the rules admits which are certain to be there: a list behind other rules may be empty, and a
+ * union of two rules may be either.
  */
-type EveryCaller<Rules extends readonly AccessRule[]> = [Rules[number]] extends [AuthenticatedRule]
+type EveryCaller<Rules extends readonly AccessRule[], Known extends User = User> = [Rules[number]] extends [AuthenticatedRule]
   ? AuthenticatedUser
   : Rules extends readonly [infer First, ...infer Rest extends readonly AccessRule[]]
     ? [First] extends [AuthenticatedRule]
       ? AuthenticatedUser
       : [] extends Rest
-        ? User
-        : EveryCaller<Rest>
-    : User;
+        ? Stricter<First, Known>
+        : EveryCaller<Rest, Stricter<First, Known>>
+    : [Rules[number]] extends [TenantRule]
+      ? TenantUser
+      : Known;
+
+type Stricter<Rule, Known extends User> = [Rule] extends [TenantRule] ? TenantUser : Known;
 
 /**
  * The access rules (specification 2.1 and 5). `authenticated` and every stricter rule require a
- * caller with user and tenant, and `ctx.user` behind them has the type of one.
+ * caller with user and tenant, `tenant` one with a tenant; `ctx.user` behind them has the type of one.
  *
  * @example
  * const rule = access.anyOf(access.admin, access.roles("editor", "owner"));
@@ -57,8 +68,8 @@ export const access = Object.freeze({
   everyone: rule<User>("everyone"),
   /** Allows every signed-in caller. */
   authenticated: rule<AuthenticatedUser>("authenticated"),
-  /** Allows every signed-in caller, as `authenticated` does: says of a route that it belongs to a tenant. */
-  tenant: rule<AuthenticatedUser>("tenant"),
+  /** Allows every caller of a tenant: signed-in users, and runs of the system for a tenant, which have no user. */
+  tenant: rule<TenantUser>("tenant"),
   /** Allows the roles `admin` and `systemAdmin`. */
   admin: rule<AuthenticatedUser>("admin"),
   /** Allows the role `systemAdmin`. */
@@ -110,8 +121,9 @@ export function allows(rule: AccessRule, user: User): boolean {
     case "everyone":
       return true;
     case "authenticated":
-    case "tenant":
       return isSignedIn(user);
+    case "tenant":
+      return Boolean(user.tenantId);
     case "admin":
       return hasRole(user, ["admin", "systemAdmin"]);
     case "systemAdmin":

@@ -3,12 +3,16 @@ import { type AccessRule, allows, describeRule } from "./access.ts";
 import type { User } from "./user.ts";
 
 /**
- * Makes sure that a rule allows a user, for a call that does not come from outside.
+ * Checks that a rule allows a user, for a call that does not come from outside. The refusal names the handler that was called.
  *
- * @throws FrameworkError `unauthenticated` (401) without a user, AccessDeniedError (403) for one that may not.
+ * @throws FrameworkError `unauthenticated` (401) without the user or tenant that the rule requires, AccessDeniedError (403) for a
+ * user without access.
  */
-export function assertAllowed(rule: AccessRule, user: User): void {
+export function assertAllowed(rule: AccessRule, user: User, handler: string): void {
   if (allows(rule, user)) return;
-  if (user.id !== undefined) throw new AccessDeniedError(describeRule(rule));
-  throw new FrameworkError("unauthenticated", "Authentication required", { headers: { "www-authenticate": "Bearer" } });
+  const asked = describeRule(rule);
+  if (user.id !== undefined) throw new AccessDeniedError(asked, `Access denied: ${asked}, which ${handler} requires`);
+  const has = user.tenantId === undefined ? "neither a user nor a tenant" : "a tenant and no user";
+  const message = `Authentication required: ${handler} requires ${asked}, and its caller has ${has}`;
+  throw new FrameworkError("unauthenticated", message, { headers: { "www-authenticate": "Bearer" } });
 }

@@ -49,6 +49,8 @@ describe("identify", () => {
     ["a C1 control", "acme\u0085"],
     ["half a surrogate pair", "acme\ud83d"],
     ["the other half", "\ude00acme"],
+    ["U+FFFE", "acme\ufffe"],
+    ["U+FFFF", "\uffffacme"],
   ])("refuses a user, a tenant or a role that is or has %s", (_, value) => {
     expect(identify({ sub: value, tenantId: "acme" })).toEqual({ user: undefined, problem: "the sub claim is not valid" });
     expect(identify({ sub: "ann", tenantId: value })).toEqual({ user: undefined, problem: "the tenantId claim is not valid" });

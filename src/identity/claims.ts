@@ -11,6 +11,7 @@ export type Identification = { readonly user: User } | { readonly user: undefine
 export const maxNameLength = 256;
 const maxRoles = 100;
 const maxRolesLength = 8192;
+const unnamable = /[\p{Control}\p{Surrogate}\uFFFE\uFFFF]/u;
 
 /**
  * Makes a `User` of claims that somebody trusted has verified: a token's, or a gateway's. User and
@@ -76,9 +77,12 @@ export function parseGatewayRoles(claim: unknown, by: GatewayClaims["by"]): stri
   return parseRoles(typeof claim === "string" ? splitRoles(claim, by) : claim);
 }
 
-/** Tells whether `value` can be a user, a tenant or a role; half a surrogate pair would become U+FFFD, so two of them one name. */
+/**
+ * Tells whether `value` can be a user, a tenant or a role; half a surrogate pair would become U+FFFD, so two of them one name. SQS would
+ * refuse events of a user with U+FFFE or U+FFFF.
+ */
 export function isIdentifier(value: unknown): value is string {
-  return typeof value === "string" && value !== "" && value.length <= maxNameLength && !/[\p{Control}\p{Surrogate}]/u.test(value);
+  return typeof value === "string" && value !== "" && value.length <= maxNameLength && !unnamable.test(value);
 }
 
 /** The claim names, with the defaults for those that are not given. */

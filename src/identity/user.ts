@@ -7,10 +7,14 @@ export interface User {
   readonly roles: readonly string[];
 }
 
-/** A caller that is signed in: what every access rule but `access.everyone` makes sure of. */
-export interface AuthenticatedUser extends User {
-  readonly id: string;
+/** A caller of a tenant, which `access.tenant` requires: a signed-in user, or a run of the system for that tenant. */
+export interface TenantUser extends User {
   readonly tenantId: string;
+}
+
+/** A caller that is signed in, which every access rule but `access.everyone` and `access.tenant` requires. */
+export interface AuthenticatedUser extends TenantUser {
+  readonly id: string;
 }
 
 /** The caller of `access.everyone` that is not signed in: no IDs, no roles. */

@@ -37,6 +37,7 @@ test("any server's template has what it refers to, allows nothing too wide, and 
     fc.property(features, server, options, (given, of, how) => {
       const template = templateOf(given, how, of);
       expect(danglingReferences(template)).toEqual([]);
+      expect(unusedNames(template)).toEqual([]);
       expect(circleOf(template)).toBeUndefined();
       expect(templateText(templateOf(given, how, of))).toBe(templateText(template));
       expect(JSON.parse(templateText(template))).toEqual(template);
@@ -56,6 +57,14 @@ test("any server's template has what it refers to, allows nothing too wide, and 
     { numRuns: runs(200) },
   );
 });
+
+/** Parameters and conditions that nothing refers to: a lint of CloudFormation fails for them. */
+function unusedNames({ Parameters, Conditions = {}, Resources, Outputs }: Template): string[] {
+  const text = JSON.stringify([Conditions, Resources, Outputs]);
+  const uses = (name: string) => [`"Ref":"${name}"`, `\${${name}}`].some((one) => text.includes(one));
+  const asks = (name: string) => [`"Fn::If":["${name}"`, `"Condition":"${name}"`].some((one) => text.includes(one));
+  return [...Object.keys(Parameters).filter((name) => !uses(name)), ...Object.keys(Conditions).filter((name) => !asks(name))];
+}
 
 /** Resources of which each needs the next, the last the first: CloudFormation makes none of them. */
 function circleOf({ Resources }: Template): string[] | undefined {

@@ -127,14 +127,14 @@ describe("the functions of a server", () => {
     const keys = defineFeature("keys", (r) => {
       r.config({ keys: { most: createTenantConfig("number", {}) } });
     });
-    const effects = ["claim", "steps", "publish", "enqueue"];
+    const effects = ["claim", "steps", "publish", "later", "enqueue"];
     const each = new Map(functions([forks, writer, drawers, events], "each").map(({ name, duties }) => [name, duties]));
     expect(each.get("forksForkShow")).toEqual([]);
     expect(each.get("writerForkCountAll")).toEqual(effects);
     expect(each.get("http")).toEqual([]);
     expect(each.get("queue")).toEqual([...effects, "consume"]);
     expect(each.get("stream")).toEqual(["claim", "sweep-outbox", "read-stream"]);
-    expect(each.get("sweep")).toEqual(["claim", "sweep-outbox"]);
+    expect(each.get("sweep")).toEqual(["claim", "sweep-outbox", "send-due"]); // deliveries
     expect(functions([forks])[0]?.duties).toEqual([]);
     expect(functions([writer, forks, drawers])[0]?.duties).toEqual(["claim", "steps"]);
     expect(functions([forks, keys], "each").map(({ duties }) => duties)).toEqual([

@@ -1,5 +1,5 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
-import type { HandlerDeclaration } from "../declare/handler.ts";
+import { handlerRunners, type Reach, type Runner, reachOf } from "../declare/reach.ts";
 import type { Registry } from "../declare/registry.ts";
 import { type RoutedHandler, routed } from "../declare/routes.ts";
 import { keptEventsTable, type TableDeclaration } from "../declare/table.ts";
@@ -24,9 +24,6 @@ export type Duty =
   | "sweep-outbox"
   | "later"
   | "send-due";
-
-/** How a table is reached: by queries, by what may check conditions of a commit as well, or by what writes. */
-export type Reach = "query" | "check" | "write";
 
 /** A Lambda function of a server. */
 export interface NeededFunction {
@@ -57,12 +54,6 @@ const sweepTimeoutSeconds = 60;
 /** A report takes its time; what is due meanwhile begins in another run of the function. */
 const scheduleTimeoutSeconds = 300;
 
-/** Who runs in a function: a feature's queries, or what of it may write. */
-interface Runner {
-  readonly feature: string;
-  readonly isQuery: boolean;
-}
-
 /**
  * The functions of a server, each with what its handlers, consumers and jobs may need, by their declarations.
  *
@@ -74,7 +65,7 @@ export function functionsOf(server: DeclaredServer, needs: Needs, shape: Shape):
     ...(shape === "each" ? routed(registry.handlers.values()).map((one) => handlerFunction(server, needs, one)) : []),
     httpFunction(registry, needs, shape),
     ...queueFunctions(registry, needs),
-    ...outboxFunctions(registry, needs),
+    ...outboxFunctions(needs),
     ...scheduleFunctions(registry, needs),
   ];
 }
@@ -89,7 +80,7 @@ function handlerFunction({ registry, options }: DeclaredServer, needs: Needs, { 
     calledBy: "requests",
     timeoutSeconds: requestTimeoutSeconds,
     routes: methods.map((method) => `${method} ${options.basePath ?? ""}${path || (options.basePath ? "" : "/")}`),
-    duties: new Set([...configDuties(registry), ...(isQuery ? readingDuties(needs) : effectDuties(registry, needs))]),
+    duties: new Set([...configDuties(registry), ...(isQuery ? readingDuties(needs) : effectDuties(needs))]),
     tables: reachedTables(registry, handlerRunners(registry, target)),
   };
 }
@@ -110,19 +101,13 @@ function httpFunction(registry: Registry, needs: Needs, shape: Shape): NeededFun
       ...configDuties(registry),
       ...operates,
       ...(handlers.length > 0 ? readingDuties(needs) : []),
-      ...(writes ? effectDuties(registry, needs) : []),
+      ...(writes ? effectDuties(needs) : []),
     ]),
     tables: reachedTables(
       registry,
       handlers.flatMap((handler) => handlerRunners(registry, handler)),
     ),
   };
-}
-
-/** Who runs where a handler does: its feature, and those that hook into it. */
-function handlerRunners({ hooks }: Registry, { name, feature, kind }: HandlerDeclaration): Runner[] {
-  const hooking = (hooks.get(name) ?? []).map((hook) => ({ feature: hook.feature, isQuery: false }));
-  return [{ feature, isQuery: kind === "query" }, ...hooking];
 }
 
 /** The function of consumers, jobs and channels. */
@@ -136,7 +121,7 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
       calledBy: "queues",
       timeoutSeconds: queueTimeoutSeconds,
       routes: [],
-      duties: new Set([...configDuties(registry), ...effectDuties(registry, needs), "consume"]),
+      duties: new Set([...configDuties(registry), ...effectDuties(needs), "consume"]),
       tables: reachedTables(
         registry,
         [...consumers.values(), ...jobs.values(), ...channels].map(({ feature }) => ({ feature, isQuery: false })),
@@ -146,10 +131,10 @@ function queueFunctions(registry: Registry, needs: Needs): NeededFunction[] {
 }
 
 /**
- * The functions that dispatch what others have left in the outbox: at once, and what is older; the second also sends the jobs that are
- * due. They run no handler.
+ * The functions that dispatch what others have left in the outbox: at once, and what is older; the second also sends the deliveries,
+ * and the jobs that are due. They run no handler.
  */
-function outboxFunctions({ jobs }: Registry, { bus }: Needs): NeededFunction[] {
+function outboxFunctions({ bus, jobs }: Needs): NeededFunction[] {
   const common = { routes: [], tables: [] };
   const duties: Duty[] = ["claim", ...(bus === undefined ? [] : ["sweep-outbox" as const])]; // one at a time dispatches a shard
   const stream: NeededFunction = {
@@ -164,9 +149,9 @@ function outboxFunctions({ jobs }: Registry, { bus }: Needs): NeededFunction[] {
     name: "sweep",
     calledBy: "minute",
     timeoutSeconds: sweepTimeoutSeconds,
-    duties: new Set<Duty>([...duties, ...(jobs.size === 0 ? [] : ["send-due" as const])]),
+    duties: new Set<Duty>([...duties, "send-due"]),
   };
-  return [...(bus === undefined ? [] : [stream]), ...(bus === undefined && jobs.size === 0 ? [] : [sweep])];
+  return [...(bus === undefined ? [] : [stream]), ...(jobs === undefined ? [] : [sweep])];
 }
 
 /** The function of schedules, which looks every minute for what is due. */
@@ -179,7 +164,7 @@ function scheduleFunctions(registry: Registry, needs: Needs): NeededFunction[] {
       calledBy: "minute",
       timeoutSeconds: scheduleTimeoutSeconds,
       routes: [],
-      duties: new Set([...configDuties(registry), ...effectDuties(registry, needs)]),
+      duties: new Set([...configDuties(registry), ...effectDuties(needs)]),
       tables: reachedTables(
         registry,
         schedules.map(({ feature }) => ({ feature, isQuery: false })),
@@ -199,12 +184,12 @@ function readingDuties(needs: Needs): Duty[] {
 }
 
 /** What a run does that may have effects. */
-function effectDuties({ jobs }: Registry, needs: Needs): Duty[] {
+function effectDuties(needs: Needs): Duty[] {
   return [
     "claim",
     "steps",
     ...(needs.bus === undefined ? [] : ["publish" as const]),
-    ...(jobs.size === 0 ? [] : ["later" as const]),
+    ...(needs.jobs === undefined ? [] : ["later" as const]),
     ...(keepsEvents(needs) ? ["keep-events" as const, "read-events" as const] : []),
     ...(needs.jobs === undefined ? [] : ["enqueue" as const]),
   ];
@@ -214,21 +199,9 @@ function keepsEvents({ tables }: Needs): boolean {
   return tables.some(({ name }) => name === keptEventsTable.name);
 }
 
-const reaches: readonly Reach[] = ["query", "check", "write"];
-
 /** The tables of these features and of those that they use: the most that any of them asks for. */
 function reachedTables(registry: Registry, runners: readonly Runner[]): ReachedTable[] {
-  const most = new Map<string, Reach>();
-  const add = (feature: string, reach: Reach) => {
-    const before = most.get(feature);
-    if (before === undefined || reaches.indexOf(before) < reaches.indexOf(reach)) most.set(feature, reach);
-  };
-  for (const { name, uses } of registry.features) {
-    for (const { isQuery } of runners.filter(({ feature }) => feature === name)) {
-      add(name, isQuery ? "query" : "write");
-      for (const [used, use] of uses) add(used, isQuery ? "query" : use === "read" ? "check" : "write");
-    }
-  }
+  const most = reachOf(registry, runners);
   return registry.features.flatMap(({ name, tables }) => {
     const reach = most.get(name);
     return reach === undefined ? [] : tables.map((table) => ({ table, reach }));

@@ -106,7 +106,7 @@ describe("the role for tenants", () => {
     );
     expect(found).toEqual([
       [arn("CountsTable"), arn("HosesTable")],
-      [arn("CountsTable"), arn("HosesTable")],
+      [arn("CountsTable"), arn("HosesTable"), arn("OnceTable")], // an answer with cookies checks its claim
       [arn("CountsTable")],
       [arn("OnceTable")],
     ]);

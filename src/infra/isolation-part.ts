@@ -107,7 +107,7 @@ function rowStatements(walled: Reached, place: TablePlace, name: string, conditi
 function commitStatements({ duties }: NeededFunction, open: Reached, place: TablePlace): Value[] {
   const committed = [
     ...(duties.has("claim") ? [onceTable] : []),
-    ...(duties.has("publish") ? [outboxTable] : []),
+    ...(duties.has("publish") || duties.has("later") ? [outboxTable] : []),
     ...(duties.has("keep-events") ? [keptEventsTable] : []),
   ];
   const inside = (operation: string): Condition => ({ StringEquals: { "dynamodb:EnclosingOperation": operation } });
@@ -115,7 +115,11 @@ function commitStatements({ duties }: NeededFunction, open: Reached, place: Tabl
     open.filter(({ reach }) => reaches.includes(reach)).map(({ table }) => place.tableArn(table));
   return [
     ...statement("ReadTogether", ["dynamodb:GetItem"], arnsOf("query", "check", "write"), inside("TransactGetItems")),
-    ...statement("CheckTogether", ["dynamodb:ConditionCheckItem"], arnsOf("check", "write")),
+    ...statement(
+      "CheckTogether",
+      ["dynamodb:ConditionCheckItem"],
+      [...arnsOf("check", "write"), ...(duties.has("claim") ? [place.tableArn(onceTable)] : [])],
+    ),
     ...statement(
       "WriteTogether",
       ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],

@@ -1,6 +1,9 @@
-import { expect, test } from "vitest";
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: CloudFormation's own placeholders
+import { describe, expect, test } from "vitest";
+import { templateOf as serverTemplateOf } from "../../test/support/server-templates.ts";
+import { defineFeature } from "../declare/feature.ts";
 import { sizeReport } from "./limits.ts";
-import { type Template, templateOf, templateText } from "./template.ts";
+import { type Template, type TemplatePart, templateOf, templateText } from "./template.ts";
 
 function templateWith(resources: number, descriptionBytes = 0): Template {
   const Resources = Object.fromEntries(
@@ -46,6 +49,69 @@ test("a role that allows more than IAM takes is told", () => {
     expect.stringMatching(/^HttpRole has policies of about 1\d{4} characters, and IAM takes 10240; with --shape each/),
   ]);
   expect(report(role(60, 100)).notes).toHaveLength(1);
+});
+
+describe("a function whose environment is over Lambda's 4 KB", () => {
+  const tablesOf = (count: number) =>
+    defineFeature("shelf", (r) => {
+      for (let index = 0; index < count; index += 1) r.table(`a-long-name-of-table-${index}`, { partitionKey: "pk" });
+    });
+
+  test.each(["all", "functions"] as const)("is told by its name, with the size that it has about: the part %s", (part) => {
+    expect(report(serverTemplateOf([tablesOf(35)], { part })).notes.filter((note) => note.includes("environment"))).toEqual([]);
+    const notes = report(serverTemplateOf([tablesOf(70)], { part })).notes.filter((note) => note.includes("environment"));
+    expect(notes[0]).toMatch(
+      /^HttpLambdaFunction has an environment of about [56]\d{3} bytes, and Lambda takes 4096: a server has a variable for each table/,
+    );
+  });
+
+  const bytesOf = (Variables: unknown, more: TemplatePart = {}) => {
+    const Properties = Variables === undefined ? {} : { Environment: { Variables } as never };
+    const resources = { Http: { Type: "AWS::Lambda::Function", Properties } };
+    const template = templateOf("one", [{ Resources: resources }, more]);
+    return Number(/about (\d+) bytes/.exec(report(template).notes[0] ?? "")?.[1]);
+  };
+
+  test("is measured as Lambda does, as JSON in UTF-8", () => {
+    expect(bytesOf(undefined)).toBeNaN();
+    expect(bytesOf({ A: "x".repeat(4_096 - '{"A":""}'.length) })).toBeNaN();
+    expect(bytesOf({ A: "x".repeat(4_097 - '{"A":""}'.length) })).toBe(4_097);
+    expect(bytesOf({ A: "ö".repeat(2_048) })).toBe(4_096 + '{"A":""}'.length);
+    expect(bytesOf({ A: 5, B: "x".repeat(5_000) })).toBe(5_000 + '{"A":"5","B":""}'.length);
+  });
+
+  test("is measured with what CloudFormation puts in place of its functions", () => {
+    const filler = "x".repeat(5_000);
+    const base = bytesOf({ A: filler, B: "" });
+    const added = (value: unknown, more?: TemplatePart) => bytesOf({ A: filler, B: value }, more) - base;
+    const Parameters = {
+      P: { Type: "String", Default: "default", Description: "" },
+      Q: { Type: "String", Description: "" },
+    } as const;
+    const Resources = {
+      T: { Type: "AWS::DynamoDB::Table", Properties: { TableName: { "Fn::Sub": "${P}-t" } } },
+      J: { Type: "AWS::SQS::Queue", Properties: { QueueName: "j.fifo" } },
+      E: { Type: "AWS::Events::EventBus", Properties: { Name: "bus" } },
+      B: { Type: "AWS::S3::Bucket", Properties: {} },
+      C: { Type: "AWS::S3::Bucket", Properties: { Name: { Ref: "C" } } },
+    };
+    const more = { Parameters, Resources } as unknown as TemplatePart; // safe: as templates have them
+    expect(added({ Ref: "P" }, more)).toBe("default".length);
+    expect([added({ Ref: "Q" }, more), added({ Ref: "B" }, more), added({ Ref: "C" }, more), added({ "Fn::Odd": 1 })]).toEqual([
+      48, 48, 48, 48,
+    ]);
+    expect(added({ Ref: "T" }, more)).toBe("default-t".length);
+    expect(added({ Ref: "E" }, more)).toBe("bus".length);
+    expect(added({ Ref: "J" }, more)).toBe("https://sqs.ap-southeast-1.amazonaws.com/123456789012/j.fifo".length);
+    expect(added({ "Fn::GetAtt": ["T", "Arn"] }, more)).toBe(
+      "arn:aws:dynamodb:ap-southeast-1:123456789012:table/default-t".length,
+    );
+    expect(added({ "Fn::If": ["X", { Ref: "P" }, "no"] }, more)).toBe("default".length);
+    expect(added({ "Fn::Join": ["-", ["a", { Ref: "P" }]] }, more)).toBe("a-default".length);
+    expect(added({ "Fn::Sub": "${AWS::Region}/${P}/${T}" }, more)).toBe("ap-southeast-1/default/default-t".length);
+    expect(added({ "Fn::Sub": ["${Own}", { Own: { Ref: "P" } }] }, more)).toBe("default".length);
+    expect(added({ "Fn::Sub": "{{resolve:secretsmanager:${P}}}" }, more)).toBe(48);
+  });
 });
 
 test("parts that are put together keep what each has", () => {

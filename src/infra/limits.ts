@@ -8,6 +8,9 @@ const [mostInlineBytes, mostBytes] = [51_200, 1_000_000];
 /** The policies of a role have so many characters in all, without white space, and with names in place of references. */
 const mostPolicyCharacters = 10_240;
 
+/** The environment of a function has so many bytes, written as JSON. */
+const mostEnvironmentBytes = 4_096;
+
 /** What CloudFormation would say of a template's size. */
 export interface SizeReport {
   /** It takes no such template. */
@@ -16,7 +19,7 @@ export interface SizeReport {
   readonly notes: readonly string[];
 }
 
-/** Holds a template against the limits of CloudFormation, and its roles against that of IAM. */
+/** Holds a template against the limits of CloudFormation, its roles against that of IAM, and its functions against Lambda's. */
 export function sizeReport(template: Template, text: string): SizeReport {
   const bytes = Buffer.byteLength(text);
   const counts = (["Parameters", "Resources", "Outputs"] as const).map((section) => ({
@@ -37,6 +40,10 @@ export function sizeReport(template: Template, text: string): SizeReport {
       ...largePolicies(template).map(
         ([role, size]) =>
           `${role} has policies of about ${size} characters, and IAM takes ${mostPolicyCharacters}; with --shape each roles are smaller`,
+      ),
+      ...largeEnvironments(template).map(
+        ([id, size]) =>
+          `${id} has an environment of about ${size} bytes, and Lambda takes ${mostEnvironmentBytes}: a server has a variable for each table; shorten names of tables, dynamodb.prefix and NamePrefix, or make two servers of it`,
       ),
     ],
   };
@@ -66,4 +73,59 @@ function policyCharacters(policies: unknown, { Parameters }: Template): number {
     return value;
   });
   return text.length;
+}
+
+function largeEnvironments(template: Template): [id: string, bytes: number][] {
+  return Object.entries(template.Resources)
+    .filter(([, { Type }]) => Type === "AWS::Lambda::Function")
+    .map(([id, { Properties }]): [string, number] => {
+      const { Variables = {} } = (Properties["Environment"] ?? {}) as { readonly Variables?: Readonly<Record<string, unknown>> }; // safe: as CloudFormation has it
+      const values = Object.entries(Variables).map(([name, value]) => [name, deployedText(value, template)]);
+      return [id, Buffer.byteLength(JSON.stringify(Object.fromEntries(values)))];
+    })
+    .filter(([, bytes]) => bytes > mostEnvironmentBytes);
+}
+
+/** What stands in a region with a long name for what only CloudFormation knows. */
+const pseudo: Readonly<Record<string, string>> = {
+  "AWS::Region": "ap-southeast-1",
+  "AWS::AccountId": "123456789012",
+  "AWS::Partition": "aws",
+  "AWS::URLSuffix": "amazonaws.com",
+};
+/** How long a text of the account is that the template does not have: a secret, another stack's output. */
+const unknownText = "x".repeat(48);
+const mostReferences = 10;
+
+/** A value about as it is once it is deployed, by the names that the template gives. */
+function deployedText(value: unknown, template: Template, depth = 0): string {
+  if (typeof value !== "object" || value === null) return String(value);
+  const resolve = (inner: unknown) => deployedText(inner, template, depth + 1);
+  // Safe: any value of JSON, of which an object may be an intrinsic function.
+  const { Ref: name, ...functions } = value as Readonly<Record<string, unknown>>;
+  const { "Fn::Sub": substituted, "Fn::GetAtt": attribute, "Fn::If": choice, "Fn::Join": joined } = functions;
+  if (depth > mostReferences) return unknownText;
+  if (name !== undefined) return referredText(String(name), template, resolve);
+  if (Array.isArray(attribute)) return `${arnBeginning}${referredText(String(attribute[0]), template, resolve)}`;
+  if (Array.isArray(choice)) return longest(choice.slice(1).map(resolve));
+  if (Array.isArray(joined)) return (joined[1] as readonly unknown[]).map(resolve).join(String(joined[0])); // safe: as CloudFormation has it
+  if (substituted === undefined) return unknownText;
+  const [text, given = {}] = Array.isArray(substituted) ? substituted : [substituted];
+  if (String(text).startsWith("{{resolve:")) return unknownText;
+  return String(text).replace(/\$\{([^}]*)\}/g, (_all, inner: string) =>
+    Object.hasOwn(given, inner) ? resolve(given[inner]) : referredText(inner, template, resolve),
+  );
+}
+
+/** What `Ref` gives: a parameter's default, the name of a table or a bus, the URL of a queue. */
+function referredText(name: string, { Parameters, Resources }: Template, resolve: (value: unknown) => string): string {
+  const resource = Resources[name];
+  if (resource === undefined) return pseudo[name] ?? String(Parameters[name]?.Default ?? unknownText);
+  const { QueueName, TableName, Name } = resource.Properties;
+  if (QueueName !== undefined) return `https://sqs.ap-southeast-1.amazonaws.com/123456789012/${resolve(QueueName)}`;
+  return TableName === undefined && Name === undefined ? unknownText : resolve(TableName ?? Name);
+}
+
+function longest(texts: readonly string[]): string {
+  return texts.reduce((one, other) => (other.length > one.length ? other : one), "");
 }

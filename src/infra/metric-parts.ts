@@ -1,5 +1,5 @@
 import type { DeclaredServer } from "../declare/declared-server.ts";
-import { usesMessages, usesOutbox } from "../declare/registry.ts";
+import { usesMessages } from "../declare/registry.ts";
 import { type AlarmSubject, metricAlarms } from "../metrics/metric-alarms.ts";
 import { type MetricDeclaration, metricList } from "../metrics/metric-list.ts";
 import { alarmPart } from "./alarm-parts.ts";
@@ -30,7 +30,7 @@ function hasSubject({ registry }: DeclaredServer, subject: AlarmSubject): boolea
     case "anything":
       return true;
     case "outbox":
-      return usesOutbox(registry);
+      return usesMessages(registry);
     case "events":
       return registry.events.size > 0;
     case "jobs":

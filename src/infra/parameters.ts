@@ -104,13 +104,6 @@ export const functionParameters: TemplatePart = {
       Description: "How long log lines are kept, in days",
       AllowedValues: retentionDays,
     },
-    QueueConcurrency: {
-      Type: "Number",
-      Default: 10,
-      Description: "How many functions each queue may run at once",
-      MinValue: 2,
-      MaxValue: 1_000,
-    },
     HttpConcurrency: {
       Type: "Number",
       Default: 0,
@@ -139,6 +132,19 @@ export const functionParameters: TemplatePart = {
   Conditions: {
     HasHttpConcurrency: { "Fn::Not": [{ "Fn::Equals": [ref("HttpConcurrency"), "0"] }] },
     HasAccessLog: { "Fn::Equals": [ref("AccessLog"), "true"] },
+  },
+};
+
+/** The parameter of what queues call: a parameter that nothing uses fails a lint. */
+export const queueParameters: TemplatePart = {
+  Parameters: {
+    QueueConcurrency: {
+      Type: "Number",
+      Default: 10,
+      Description: "How many functions each queue may run at once",
+      MinValue: 2,
+      MaxValue: 1_000,
+    },
   },
 };
 

@@ -158,7 +158,7 @@ describe("alarms", () => {
       ...["DeadEventsAlarm", "DeadJobsAlarm", "HttpErrorsAlarm"],
       ...["QueueErrorsAlarm", "StreamErrorsAlarm", "SweepErrorsAlarm", "ScheduleErrorsAlarm"],
       ...["ThrottlesAlarm", "StreamAgeAlarm", "OutboxLeftAlarm", "EventsSetAsideAlarm"],
-      ...["SchedulesGivenUpAlarm", "StepsUnknownAlarm"],
+      ...["JobsSetAsideAlarm", "SchedulesGivenUpAlarm", "StepsUnknownAlarm"],
     ]);
     expect(idsOf(templateOf([quiet]), "AWS::CloudWatch::Alarm")).toEqual(["HttpErrorsAlarm", "ThrottlesAlarm"]);
     for (const id of idsOf(all, "AWS::CloudWatch::Alarm")) {
@@ -187,11 +187,26 @@ describe("alarms", () => {
     expect(properties(all, "ThrottlesAlarm")).not.toHaveProperty("Dimensions");
   });
 
+  test("count no line that a browser has sent, whatever it calls itself", () => {
+    const everything = defineFeature("everything", (r) => {
+      r.job("job.work", { input: z.object({}), handler: async () => 1 });
+    });
+    for (const template of [all, each, templateOf([spades, sheds, everything])]) {
+      const filters = idsOf(template, "AWS::Logs::MetricFilter");
+      expect(filters.length).toBeGreaterThan(0);
+      for (const id of filters) {
+        const pattern = String(properties(template, id)["FilterPattern"]);
+        expect(pattern).toMatch(/ && \(\$\.source NOT EXISTS \|\| \$\.source != "client"\) \}$/);
+      }
+    }
+  });
+
   test("count what functions log, each where it may be logged", () => {
     expect(idsOf(all, "AWS::Logs::MetricFilter")).toEqual([
       "OutboxLeftMetric",
       "EventsSetAsideInStreamMetric",
       "EventsSetAsideInSweepMetric",
+      "JobsSetAsideInSweepMetric",
       "SchedulesGivenUpInScheduleMetric",
       "StepsUnknownInHttpMetric",
       "StepsUnknownInQueueMetric",
@@ -201,12 +216,12 @@ describe("alarms", () => {
     expect(idsOf(templateOf([jobs]), "AWS::Logs::MetricFilter")).toContain("JobsSetAsideInSweepMetric");
     expect(properties(all, "StepsUnknownInQueueMetric")).toEqual({
       LogGroupName: { Ref: "QueueLogGroup" },
-      FilterPattern: '{ $.msg = "step.unknown" }',
+      FilterPattern: '{ $.msg = "step.unknown" && ($.source NOT EXISTS || $.source != "client") }',
       MetricTransformations: [{ MetricNamespace: sub("${NamePrefix}"), MetricName: "steps-unknown", MetricValue: "1" }],
     });
     expect(properties(all, "OutboxLeftMetric")).toEqual({
       LogGroupName: { Ref: "SweepLogGroup" },
-      FilterPattern: '{ $.msg = "outbox.swept" && $.left > 0 }',
+      FilterPattern: '{ $.msg = "outbox.swept" && $.left > 0 && ($.source NOT EXISTS || $.source != "client") }',
       MetricTransformations: [{ MetricNamespace: sub("${NamePrefix}"), MetricName: "outbox-left", MetricValue: "$.left" }],
     });
   });

@@ -34,7 +34,7 @@ describe("a role", () => {
       ...[...tables, ...last],
     ]);
     expect(sids(all, "StreamRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", "ReadStream", ...last]);
-    expect(sids(all, "SweepRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", ...last]);
+    expect(sids(all, "SweepRole")).toEqual([...every, "Claim", "SweepOutbox", "PutEvents", "MarkDue", "Enqueue", ...last]);
     expect(sids(all, "ScheduleRole")).toEqual([...every, "ReadConfig", ...effects, ...tables, ...last]);
     expect(sids(each, "SpadesSpadeListRole")).toEqual([...every, "ReadConfig", "ReadTables", "QueryIndexes", ...last]);
     expect(sids(each, "HttpRole")).toEqual([...every, "ReadConfig", "OperateConfig", "Claim", ...last]);

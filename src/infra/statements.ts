@@ -1,6 +1,7 @@
+import type { Reach } from "../declare/reach.ts";
 import { configTable, keptEventsTable, onceTable, outboxTable } from "../declare/table.ts";
 import { arnOf, type DataPlace } from "./data-place.ts";
-import type { Duty, NeededFunction, Reach } from "./functions.ts";
+import type { Duty, NeededFunction } from "./functions.ts";
 import { type Needs, queuesOf } from "./needs.ts";
 import { withCustomerKey } from "./parameters.ts";
 import { attributeOf, ref, type Value } from "./template.ts";
@@ -68,7 +69,7 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
           Resource: [place.tableArn(onceTable)],
         },
       ];
-    // `ctx.step`: a row beside the claim, begun in a transaction by who holds that.
+    // `ctx.step`, and an answer with cookies: a transaction that checks the claim without completing it.
     case "steps":
       return [{ Sid: "Step", Action: ["dynamodb:ConditionCheckItem"], Resource: [place.tableArn(onceTable)] }];
     // `ctx.publish`: an event is written with the effects, and removed once it is dispatched.
@@ -80,7 +81,7 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
     // `ctx.events`, and the version of a projection.
     case "read-events":
       return [{ Sid: "ReadEvents", Action: ["dynamodb:GetItem", "dynamodb:Query"], Resource: kept }];
-    // A job that is due later is written with the effects, and taken back by `ctx.unschedule`.
+    // A delivery, or a job that is due later, is written with the effects; it is removed once it is sent, or by `ctx.unschedule`.
     case "later":
       return [{ Sid: "Publish", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem"], Resource: outbox }];
     // Jobs that are due are read, marked (UpdateItem), sent and removed, or set aside (PutItem) where a row is none.
@@ -96,7 +97,7 @@ function dutyStatements(duty: Duty, needs: Needs, place: DataPlace): Statement[]
         { Sid: "SweepOutbox", Action: ["dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:Query"], Resource: outbox },
         putEvents,
       ];
-    // `ctx.enqueue` and `ctx.delivery.send`.
+    // `ctx.enqueue`, and deliveries once they are committed.
     case "enqueue":
       return [
         {

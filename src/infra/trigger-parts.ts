@@ -4,6 +4,7 @@ import { functionIds } from "./function-part.ts";
 import type { NeededFunction } from "./functions.ts";
 import { messageIds } from "./message-parts.ts";
 import { type NeededQueue, type Needs, queuesOf } from "./needs.ts";
+import { queueParameters } from "./parameters.ts";
 import { tableId } from "./table-part.ts";
 import { attributeOf, ref, type TemplatePart } from "./template.ts";
 
@@ -12,7 +13,7 @@ export function triggerParts(functions: readonly NeededFunction[], needs: Needs,
   return functions.flatMap(({ name, calledBy }) => {
     switch (calledBy) {
       case "queues":
-        return queuesOf(needs).map((queue) => queueMapping(name, queue, place));
+        return [queueParameters, ...queuesOf(needs).map((queue) => queueMapping(name, queue, place))];
       case "stream":
         return [streamMapping(name, place)];
       case "minute":

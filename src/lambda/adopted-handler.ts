@@ -1,6 +1,7 @@
+import { FrameworkError } from "../errors/errors.ts";
 import type { HttpRequest } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
-import type { AccessRule } from "../identity/access.ts";
+import { type AccessRule, describeRule, needsIdentity } from "../identity/access.ts";
 import { anonymous } from "../identity/user.ts";
 import type { WriteAnswer } from "../once/answer.ts";
 import type { OnceClaim } from "../once/once-run.ts";
@@ -16,6 +17,7 @@ import type { LambdaHttpEvent, LambdaHttpResult } from "./http-event.ts";
 import { assertFits, eventCodec, failure, type HttpFacts } from "./http-events.ts";
 import type { ExecutionMode } from "./middleware.ts";
 import { fromMiddy } from "./middy-error.ts";
+import { isRequest, kindOf } from "./other-event.ts";
 import { readResult } from "./result.ts";
 import type { ClaimDescription } from "./write-once.ts";
 
@@ -25,7 +27,10 @@ export { createLambdaRuntime, loadSdk, openMeasuring } from "./lambda-runtime.ts
 export interface RequestScopeOptions {
   /** The handler's full name, `<feature>.<entity>.<operation>`, for log lines and claims. */
   readonly handler: string;
-  /** Who may call the handler. Default: everyone; a valid token identifies the caller. */
+  /**
+   * Who may call the handler. Default: everyone; a valid token identifies the caller. Any other rule refuses every event that is
+   * not HTTP, since none says who sends it.
+   */
   readonly access?: AccessRule;
 }
 
@@ -65,7 +70,7 @@ function adoptedCodec(handler: string, access: AccessRule): EventCodec<unknown, 
     around: async (scope, facts, middy) => {
       scope.handler = handler;
       if (facts.shape !== undefined) scope.route = patternOf(facts.event);
-      return facts.shape === undefined ? runOther(scope, middy) : runHttp(scope, facts, middy, access);
+      return facts.shape === undefined ? runOther(scope, facts.event, middy, access) : runHttp(scope, facts, middy, access);
     },
   };
 }
@@ -77,11 +82,18 @@ function patternOf(event: unknown): string | undefined {
   return typeof pattern === "string" && !pattern.includes("+}") ? pattern : undefined;
 }
 
-async function runOther(scope: RequestScope, middy: MiddyRun<unknown>): Promise<unknown> {
+async function runOther(scope: RequestScope, event: unknown, middy: MiddyRun<unknown>, access: AccessRule): Promise<unknown> {
   const { isolatedTo } = scope;
-  scope.isIdentified = true; // nobody but AWS, or who may invoke the function
+  if (needsIdentity(access)) {
+    const what = `the event is ${kindOf(event)} and says of nobody who sent it, as ${describeRule(access)} asks; `;
+    throw new FrameworkError("unauthenticated", `${what}adopt its handler by another requestScope, without that rule`);
+  }
+  // Any other is of nobody but AWS, or of who may invoke the function.
+  const isTrusted = !isRequest(event);
+  scope.isIdentified = isTrusted;
+  scope.isSystem = isTrusted && isolatedTo === undefined;
   if (isolatedTo !== undefined) scope.user = Object.freeze({ ...anonymous, tenantId: isolatedTo });
-  middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), { isSystem: true });
+  middy.context["keelson"] = createContext(scope, await scope.runtime.adapters(), {});
   return middy.run(scope.signal);
 }
 

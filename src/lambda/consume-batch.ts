@@ -1,5 +1,5 @@
 import type { SQSBatchResponse, SQSEvent, SQSRecord } from "aws-lambda";
-import type { QueueMessage } from "../events/message-queue.ts";
+import { isOrdered, type QueueMessage } from "../events/message-queue.ts";
 import { processMessage } from "../run/process-message.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { measured } from "./lambda-runtime.ts";
@@ -25,9 +25,14 @@ async function consume(runtime: Runtime, event: SQSEvent, context: TimedContext)
     const { kind } = await processMessage(runtime, adapters, queue, messageOf(record), { deadlineMs: time.deadlineMs });
     if (kind === "later") throw new Error("it comes again");
   };
-  const groups = [...Map.groupBy(event.Records, (record) => record.attributes.MessageGroupId ?? record).values()];
+  const groups = [...Map.groupBy(event.Records, (record) => orderedGroup(record) ?? record).values()];
   const left = await Promise.all(groups.map((group) => leftOf(group, handle)));
   return { batchItemFailures: left.flat().map(({ messageId }) => ({ itemIdentifier: messageId })) };
+}
+
+/** A standard queue has groups as well, to be fair, and no order: whoever fails there holds up nobody. */
+function orderedGroup({ eventSourceARN, attributes }: SQSRecord): string | undefined {
+  return isOrdered(eventSourceARN) ? attributes.MessageGroupId : undefined;
 }
 
 /** Handles records one after the other until one fails, and gives those that have to come again: that one, and what stands behind it. */

@@ -2,6 +2,7 @@ import { runWithStore } from "../context/ambient.ts";
 import { describeError } from "../errors/describe.ts";
 import type { Runtime } from "../run/runtime.ts";
 import { type RequestScope, runInScope, type ScopeFacts } from "../run/scope.ts";
+import { logAnswered, noting } from "./answered-error.ts";
 import { createDeadlines, type EarlyTimeout, type TimeoutListener } from "./deadline.ts";
 import type { ExecutionMode } from "./middleware.ts";
 import { type ClaimDescription, takeDescription } from "./write-once.ts";
@@ -85,15 +86,29 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
     plugin.timeoutEarly = false; // it does not cover `before`s, and runs the `after`s while the handler goes on
 
     const handle = codec.handle?.bind(codec);
-    const runAll = async (event: Event, context: unknown, befores: unknown[], called: Handler): Promise<unknown> => {
+    const runAll = async (
+      scope: RequestScope,
+      event: Event,
+      context: unknown,
+      befores: unknown[],
+      called: Handler,
+    ): Promise<unknown> => {
       const request = middyRequest(event, context);
       plugin.requestStart(request);
+      let failed: { readonly error: unknown } | undefined;
+      const noted = noting(onErrors, (error) => {
+        failed = { error };
+      });
       let result: unknown;
       try {
-        result = await runRequest(request, befores, called, afters, onErrors, plugin);
+        result = await runRequest(request, befores, called, afters, noted, plugin);
       } catch (error) {
         await endFailed(plugin, request, error);
         throw error;
+      }
+      if (failed !== undefined) {
+        if (scope.signal?.aborted) logLate(scope, failed.error);
+        else logAnswered(scope, failed.error, result);
       }
       await ended(plugin, request);
       return result;
@@ -103,7 +118,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
       scope.hasMiddlewares = handle === undefined || befores.length + afters.length + onErrors.length > 0;
       if (handle !== undefined) {
         if (!scope.hasMiddlewares) return handle(scope, event, facts);
-        return runAll(event, context, befores, (event) => handle(scope, event as Event, facts)) as Promise<Result>;
+        return runAll(scope, event, context, befores, (event) => handle(scope, event as Event, facts)) as Promise<Result>;
       }
       const own = (context ?? {}) as Record<string, unknown>; // as middlewares of Middy do, it is added to
       const { description: claim, befores: others } = takeDescription(befores);
@@ -114,7 +129,7 @@ export function scopeMode<Event, Result, Facts extends ScopeFacts>(
         claim,
         run: (signal) => {
           const called: Handler = signal === undefined ? handler : (event, context) => handler(event, context, { signal });
-          return runAll(event, own, others, called) as Promise<Result>;
+          return runAll(scope, event, own, others, called) as Promise<Result>;
         },
       });
     };

@@ -129,6 +129,21 @@ test("a handler's error says its status by its class alone, with middlewares as 
   for (const handler of handlers) expect((await answerOf(handler, "{}")).status).toBe(500);
 });
 
+test("a middleware's typed error that Middy's error handler answers is logged, under a handler of keelson's too", async () => {
+  const write = vi.spyOn(process.stdout, "write").mockImplementation(() => true);
+  const handler = lambdaHandler(buildServer({ features: [orders] }), "orders.order.create")
+    .use(httpErrorHandler({ logger: false }) as middy.MiddlewareObj)
+    .before(() => {
+      throw new ConflictError("taken");
+    });
+  expect(await handler(event("{}"), {} as never)).toMatchObject({ statusCode: 409, body: "Conflict: taken" });
+
+  const lines = write.mock.calls.map(([line]) => JSON.parse(String(line)) as Record<string, unknown>);
+  expect(lines.filter(({ msg }) => msg === "request.failed")).toEqual([
+    expect.objectContaining({ level: "warn", error: "taken", status: 409, requestId: "r1" }),
+  ]);
+});
+
 const boundary = "frontier";
 const multipart = [
   `--${boundary}\r\nContent-Disposition: form-data; name="item"\r\n\r\na b`,

@@ -161,6 +161,16 @@ describe("a batch of events", () => {
     ]);
   });
 
+  test("of a fair queue is not held up by one that fails in its group, nor buried by it", async () => {
+    broken.add("broken");
+    const records = await received("events", [event("broken"), event("behind"), event("never-fair"), event("last")]);
+    const fair = records.map((record) => ({ ...record, attributes: { ...record.attributes, MessageGroupId: "acme" } }));
+    expect(await invoke(fair)).toEqual([event("broken")]);
+    expect(runs.sort()).toEqual(["behind", "broken", "last", "never-fair"]);
+    expect(lines.filter(({ msg }) => msg === "queue.dead_lettered")).toMatchObject([{ eventId: "never-fair" }]);
+    expect(lines.filter(({ msg }) => msg === "queue.dead_letter_failed")).toEqual([]);
+  });
+
   test("answers with those that failed alone, and buries what can never be done with one line that says why", async () => {
     broken.add("broken");
     const poison = '{"detail-type":"x","detail":{"kind":"private"}}';

@@ -2,13 +2,13 @@ import middy from "@middy/core";
 import httpErrorHandler from "@middy/http-error-handler";
 import httpHeaderNormalizer from "@middy/http-header-normalizer";
 import httpJsonBodyParser from "@middy/http-json-body-parser";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createTenantConfig } from "../config/declare/declaration.ts";
 import { currentContext } from "../context/ambient.ts";
 import { defineFeature } from "../declare/feature.ts";
 import type { EmbeddedStack } from "../embedded/index.ts";
-import { ConflictError } from "../errors/errors.ts";
-import { access } from "../identity/access.ts";
+import { ConflictError, PipelineError, ValidationError } from "../errors/errors.ts";
+import { type AccessRule, access } from "../identity/access.ts";
 import { signToken } from "../identity/token.ts";
 import { buildServer } from "../server/server.ts";
 import { startTestApp } from "../testing/index.ts";
@@ -174,6 +174,106 @@ test("an early answer of a before carries the request ID, and an error handler o
   expect(own).toMatchObject({ statusCode: 418, headers: { "x-request-id": expect.any(String) } });
 });
 
+describe("an error that a middleware answers has its line, with the status of the answer", () => {
+  const middys = httpErrorHandler({ logger: false, fallbackMessage: "Sorry" }) as middy.MiddlewareObj;
+  const failedLines = () => logs.filter(({ msg }) => msg === "request.failed");
+
+  test.each<[string, () => unknown, [number, string, string], object]>([
+    [
+      "a typed error",
+      () => new ConflictError("order_locked", { message: "Ann edits it", headers: { "retry-after": "7" } }),
+      [409, "Ann edits it", "7"],
+      { level: "warn", error: "order_locked", status: 409, message: "Ann edits it" },
+    ],
+    [
+      "one of the server",
+      () => new PipelineError("The archive is being rebuilt", 503, { headers: { "retry-after": "7" } }),
+      [503, "The archive is being rebuilt", "7"],
+      { level: "error", error: "pipeline_error", status: 503 },
+    ],
+    ["invalid input", () => new ValidationError([{ field: "a", error: "b" }]), [422, "Validation failed", ""], { level: "warn" }],
+    [
+      "one of Middy's",
+      () => Object.assign(new Error("teapot"), { statusCode: 418 }),
+      [418, "teapot", ""],
+      { level: "warn", status: 418 },
+    ],
+    [
+      "any other",
+      () => new Error("s3cret"),
+      [500, "Sorry", ""],
+      { level: "error", error: "internal_error", status: 500, message: "s3cret", stack: expect.any(String) },
+    ],
+    ["what is no error", () => "s3cret", [500, "Sorry", ""], { level: "error", message: "thrown string: s3cret" }],
+  ])("Middy's own error handler, of %s", async (_, make, [status, body, retryAfter], line) => {
+    const fails = async () => Promise.reject(make());
+    const chains: [Handler, middy.MiddlewareObj[]][] = [
+      [fails, [middys]],
+      [fails, [middys, writeOnce() as middy.MiddlewareObj]],
+      [async () => 1, [middys, { before: fails }]],
+      [async () => ({ statusCode: 200 }), [middys, { after: fails }]],
+    ];
+    for (const [existing, use] of chains) {
+      logs = [];
+      const headers = { authorization: `Bearer ${await tokenOf("failing")}`, "idempotency-key": crypto.randomUUID() };
+      const given = await adopted(existing, { use })(event({ headers }));
+
+      expect([given.statusCode, given.body, given.headers["retry-after"] ?? ""]).toEqual([status, body, retryAfter]);
+      expect(failedLines()).toEqual([expect.objectContaining({ handler: "legacy.order.create", ...line })]);
+    }
+  });
+
+  test.each<[string, unknown, object]>([
+    ["says that it is the client's", { statusCode: 404 }, { level: "warn", status: 404, error: "internal_error" }],
+    ["says its status as text", { statusCode: "404" }, { level: "warn", status: 404 }],
+    ["recovers", { statusCode: 200, body: "of yesterday" }, { level: "warn", status: 200 }],
+    ["says no status", "of yesterday", { level: "error", status: 500 }],
+    ["says that it has none", { statusCode: null }, { level: "error", status: 500 }],
+  ])("one of the application's, which %s", async (_, answered, line) => {
+    const onError = () => answered as never;
+    await adopted(async () => Promise.reject(new Error("gone")), { use: [{ onError }] })(event());
+
+    expect(failedLines()).toEqual([expect.objectContaining({ ...line, message: "gone" })]);
+  });
+
+  test("one that answers an event which is not HTTP", async () => {
+    const mode = requestScope(serverOf(), { handler: "legacy.queue.drain" });
+    const handler = middy({ executionMode: mode })
+      .onError(() => ({ batchItemFailures: [] }) as never)
+      .handler((async () => Promise.reject(new ConflictError("poison"))) as never);
+    expect(await handler({ Records: [] } as never, {} as never)).toEqual({ batchItemFailures: [] });
+
+    expect(failedLines()).toEqual([expect.objectContaining({ level: "warn", error: "poison", handler: "legacy.queue.drain" })]);
+  });
+
+  test("none that answers nothing: there the line is that of the uniform answer, once", async () => {
+    const names: unknown[] = [];
+    const mode = requestScope(serverOf(), { handler: "legacy.order.create" });
+    const chain = middy({ executionMode: mode, beforeMiddleware: (name: string) => void names.push(name) });
+    const handler = chain
+      .onError(function first() {})
+      .onError(function second() {})
+      .handler((async () => Promise.reject(new ConflictError("order_locked"))) as never);
+    expect(await handler(event() as never, {} as never)).toMatchObject({ statusCode: 409 });
+
+    expect([failedLines(), names]).toEqual([[expect.objectContaining({ error: "order_locked" })], ["second", "first"]]);
+  });
+
+  test("but one whose time is over, which was answered before", async () => {
+    let fails = () => {};
+    const existing = () =>
+      new Promise((_, reject) => {
+        fails = () => reject(new Error("too late"));
+      });
+    const answered = adopted(existing, { use: [middys] })(event(), { getRemainingTimeInMillis: () => 60 });
+    expect((await answered).statusCode).toBe(504);
+    fails();
+
+    await vi.waitFor(() => expect(logs).toContainEqual(expect.objectContaining({ msg: "handler.failed_late", level: "debug" })));
+    expect(failedLines()).toEqual([expect.objectContaining({ error: "timeout" })]);
+  });
+});
+
 test("an access rule is enforced before anything runs; without one a token that is not valid leaves its caller unknown", async () => {
   let ran = 0;
   const call = adopted(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id), ran: ++ran }), {
@@ -185,6 +285,62 @@ test("an access rule is enforced before anything runs; without one a token that 
   expect((await call(event({ headers: { authorization: `Bearer ${await tokenOf("ann", ["admin"])}` } }))).body).toBe("ann");
   const open = adopted(async (_event, { keelson }) => ({ statusCode: 200, body: String(keelson.user.id) }));
   expect((await open(event({ headers: { authorization: "Bearer forged" } }))).body).toBe("undefined");
+});
+
+const socket = { requestContext: { connectionId: "c1", routeKey: "send", eventType: "MESSAGE" }, body: "{}" };
+const requests: [string, unknown][] = [
+  ["of a WebSocket API", socket],
+  [
+    "of VPC Lattice",
+    { version: "2.0", path: "/orders", method: "GET", headers: {}, requestContext: { serviceNetworkArn: "arn" } },
+  ],
+  ["of VPC Lattice", { raw_path: "/orders", method: "GET", headers: {}, body: "" }],
+  ["of AppSync", { arguments: {}, identity: null, request: { headers: {} }, info: { fieldName: "orders" } }],
+  ["of AppSync", { info: { channel: { path: "/orders" }, operation: "PUBLISH" }, events: [] }],
+  ["of CloudFront", { Records: [{ cf: { request: { uri: "/orders", method: "GET", headers: {} } } }] }],
+  ["API Gateway asks a Lambda authorizer with", { type: "TOKEN", methodArn: "arn", authorizationToken: "t" }],
+  ["AppSync asks a Lambda authorizer with", { authorizationToken: "t", requestContext: {} }],
+];
+/** A function with nothing but its mode, so that no middleware asks for HTTP. */
+function bare(existing: (event: unknown, context: AdoptedContext) => unknown, rule?: AccessRule) {
+  const mode = requestScope(serverOf(), { handler: "legacy.order.create", ...(rule && { access: rule }) });
+  const handler = middy({ executionMode: mode }).handler(existing as never);
+  return async (given: unknown): Promise<unknown> => handler(given as never, {} as never);
+}
+
+describe("an event that says of nobody who sent it", () => {
+  const others: [string, unknown][] = [
+    ["of an unknown kind", [{ info: { fieldName: "orders" } }]],
+    ["records of aws:sqs", { Records: [{ eventSource: "aws:sqs", body: "{}" }] }],
+    ["of EventBridge", { "detail-type": "x", source: "y" }],
+    ["of an unknown kind", { orders: 1 }],
+    ["of an unknown kind", { version: "2.0", headers: null }],
+    ["null", null],
+    ["of type string", "text"],
+  ];
+  test.each([...requests, ...others])("is refused where a rule asks for that, before anything runs: %s", async (kind, given) => {
+    const existing = vi.fn();
+    const rules = [access.authenticated, access.tenant, access.systemAdmin, access.anyOf(access.admin), access.roles("editor")];
+    for (const rule of rules) {
+      await expect(bare(existing, rule)(given)).rejects.toMatchObject({ code: "unauthenticated" });
+    }
+
+    expect(existing).not.toHaveBeenCalled();
+    expect(logs.filter(({ msg }) => msg === "request.failed")).toHaveLength(rules.length);
+    expect(logs).toContainEqual(
+      expect.objectContaining({ level: "warn", handler: "legacy.order.create", message: expect.stringContaining(kind) }),
+    );
+  });
+
+  test.each([...requests, ["of AppSync, several at once", [{ info: { fieldName: "orders" } }]] as const])(
+    "is an anonymous request where everyone may send it, and crosses no tenants: %s",
+    async (_, given) => {
+      const seen = bare((_event, { keelson: { user } }) => user.id ?? "nobody", access.anyOf(access.everyone, access.admin));
+      expect(await seen(given)).toBe("nobody");
+      const crossing = bare((_event, { keelson }) => keelson.acrossTenants("a stranger asks"));
+      await expect(crossing(given)).rejects.toMatchObject({ code: "access_denied" });
+    },
+  );
 });
 
 test("an event that is not HTTP has a ctx too, and its error is logged and rethrown", async () => {

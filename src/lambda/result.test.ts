@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { readResult } from "./result.ts";
 
+const json = { "content-type": "application/json" };
 const circle: Record<string, unknown> = {};
 circle["self"] = circle;
 
@@ -10,6 +11,7 @@ test.each([
   ["nought", 0, { body: "0" }],
   ["a boolean", false, { body: "false" }],
   ["an object", { a: 1 }, { body: '{"a":1}', headers: { "content-type": "application/json" } }],
+  ["data that is named as a stream is", { pipe: 1, getReader: "x" }, { body: '{"pipe":1,"getReader":"x"}', headers: json }],
   ["a list", [1], { body: "[1]", headers: { "content-type": "application/json" } }],
   ["bytes", new Uint8Array([0, 255]), { body: "AP8=", isBase64Encoded: true }],
   ["an empty text", "", { body: "" }],

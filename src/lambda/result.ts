@@ -46,9 +46,15 @@ function contentOf(
     return { body: Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"), isBase64Encoded: true };
   }
   if (typeof body !== "object") return { body: String(body) };
-  if ("pipe" in body || "getReader" in body) throw new TypeError("the result's body is a stream; give the whole body");
+  if (isStream(body)) throw new TypeError("the result's body is a stream; give the whole body");
   headers["content-type"] ??= jsonType;
   return { body: jsonOf(body, "result's body") };
+}
+
+/** Of Node's or of the web. By its functions, which no data has. */
+function isStream(body: object): boolean {
+  const { pipe, getReader } = body as Readonly<Record<string, unknown>>; // safe: any member of an object may be asked for
+  return typeof pipe === "function" || typeof getReader === "function";
 }
 
 function jsonOf(value: unknown, what: string): string | undefined {

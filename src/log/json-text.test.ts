@@ -20,7 +20,9 @@ const revoked = () => {
 describe("plain values", () => {
   it("are written as JSON.stringify writes them", () => {
     fc.assert(
+      // "pwd" is a secret's name, and random keys are up to ten letters.
       fc.property(fc.jsonValue({ maxDepth: 6 }), (json) => {
+        fc.pre(!JSON.stringify(json).includes('"pwd":'));
         expect(written(json)).toEqual(JSON.parse(JSON.stringify(json)));
       }),
     );

@@ -1,13 +1,13 @@
 import { types } from "node:util";
 import { isError, membersText, readMember, startWalk } from "./json-text.ts";
 import { isHarmless } from "./quoted-text.ts";
-import { renaming } from "./record-names.ts";
+import { metricNames, renaming } from "./record-names.ts";
 import type { Redaction } from "./redaction.ts";
 
 /** What the records of one server have in common. */
 export interface RecordRules {
   readonly redaction: Redaction;
-  /** Names of what stands in a record beside context and data, hence what these cannot overwrite. */
+  /** Names that neither context nor data may have: of what stands in a record beside them, and {@link metricNames}. */
   readonly reserved: ReadonlySet<string>;
   /** Names beside these that data cannot overwrite, but the context may. Default: none. */
   readonly isTaken?: (name: string) => boolean;
@@ -25,8 +25,9 @@ interface PlainMember {
   text: string;
 }
 
-/** Creates {@link RecordRules}. */
-export function createRecordRules(redaction: Redaction, reserved: ReadonlySet<string>): RecordRules {
+/** Creates {@link RecordRules}; `ownNames` are those of what stands in a record beside context and data. */
+export function createRecordRules(redaction: Redaction, ownNames: Iterable<string>): RecordRules {
+  const reserved = new Set([...metricNames, ...ownNames]);
   const remembered = new Map<string, PlainMember>();
   const learn = (name: string): PlainMember | undefined => {
     const { json, secret } = redaction.member(name);

@@ -46,6 +46,15 @@ describe("an own Powertools Logger", () => {
     expect(records()[0]).toHaveProperty("timestamp");
   });
 
+  it.each(["_aws", "CloudWatchMetrics"])("gets no %s, with which CloudWatch would make metrics of its lines", (name) => {
+    const { log } = logger();
+    log.child({ [name]: { CloudWatchMetrics: [] } }).info("m", { [name]: { CloudWatchMetrics: [{}] } });
+    expect(records()[0]).not.toHaveProperty(name);
+    expect(records()).toMatchObject([
+      { [`context_${name}`]: { CloudWatchMetrics: [] }, [`data_${name}`]: { CloudWatchMetrics: [{}] } },
+    ]);
+  });
+
   it("keeps what it says of the function and its persistent attributes: data of these names is renamed", () => {
     const { powertools, log } = logger({ persistentKeys: { team: "storage" } });
     powertools.addContext({

@@ -1,4 +1,10 @@
 /**
+ * Names with which CloudWatch takes a line for metrics: that of its Embedded Metric Format, and that of the format's version 0. Data
+ * of clients ends up at the top of lines, so that no field of context or data may have them.
+ */
+export const metricNames: readonly string[] = Object.freeze(["_aws", "CloudWatchMetrics"]);
+
+/**
  * Names fields so that they overwrite nothing in a record, on the server and in the browser alike (specification 2.5): one whose
  * name is taken becomes `data_<name>`, or `context_<name>`, with as many of it as it takes.
  *

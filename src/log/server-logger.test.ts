@@ -30,6 +30,33 @@ describe("the logger of a server", () => {
     expect(records()).toEqual(["debug", "info", "warn", "error"].map((level) => ({ level, msg: "m", a: 1, time })));
   });
 
+  it.each(["_aws", "CloudWatchMetrics"])("never writes %s at the top of a line, where CloudWatch makes metrics of it", (name) => {
+    const metrics = { Timestamp: 1, CloudWatchMetrics: [{ Namespace: "n", Metrics: [{ Name: "keelson.wall.hits" }] }] };
+    const { log, records } = logger();
+    log.info("data", { [name]: metrics, "keelson.wall.hits": -1 });
+    log
+      .child({ [name]: metrics })
+      .child({ [name]: "again" })
+      .info("context", { [name]: "data" });
+    log
+      .child({ requestId: "r1" })
+      .child({ [name]: "short" })
+      .info("short", { [name]: "data" });
+    log.info("as data of an instance", Object.assign(new (class Order {})(), { [name]: 1 }));
+    // Safe: it is the point to pass what types forbid.
+    log.info("of a Map", new Map([[name, 1]]) as never);
+    log.info("deeper", { body: { [name]: "kept" } });
+    for (const record of records()) expect(record).not.toHaveProperty(name);
+    expect(records()).toMatchObject([
+      { msg: "data", [`data_${name}`]: metrics, "keelson.wall.hits": -1 },
+      { msg: "context", [`context_${name}`]: "again", [`data_${name}`]: "data" },
+      { msg: "short", requestId: "r1", [`context_${name}`]: "short", [`data_${name}`]: "data" },
+      { [`data_${name}`]: 1 },
+      { data: { [name]: 1 } },
+      { body: { [name]: "kept" } },
+    ]);
+  });
+
   it("goes with the clock", () => {
     let now = 0;
     const { log, records } = logger({ clock: { now: () => now } });

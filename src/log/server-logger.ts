@@ -79,7 +79,7 @@ export interface ServerLogger extends Logger {
  * log.child({ requestId: "r1" }).info("file.created", { id: "f1" });
  */
 export function createServerLogger(options: ServerLoggerOptions): ServerLogger {
-  const rules = createRecordRules(createRedaction(options.redact), new Set(["level", "msg", ...timeNames(options.env)]));
+  const rules = createRecordRules(createRedaction(options.redact), ["level", "msg", ...timeNames(options.env)]);
   const printLine = createLinePrint(options, rules);
   const { powertools } = options;
   if (powertools === undefined) {

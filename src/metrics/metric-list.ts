@@ -17,6 +17,8 @@ export interface MetricDeclaration {
   readonly labels: Readonly<Record<string, LabelValues>>;
   /** The labels that are dimensions in CloudWatch, where each combination costs; the others are in the log line. Default none. */
   readonly dimensions?: readonly string[];
+  /** The labels whose values are whole numbers, where an exporter tells numbers from text. Default none. */
+  readonly integers?: readonly string[];
   /** The upper bounds of a histogram's buckets. */
   readonly buckets?: readonly number[];
   /** Where it is measured alone. Default: on every host. */
@@ -78,6 +80,7 @@ export const metricList = [
       "error.type": "statuses",
     },
     dimensions: ["http.route"],
+    integers: ["http.response.status_code"],
     buckets: seconds,
     text: "How long a request took, to the last byte of its answer; `error.type` from 500 up; polls of health routes and scrapes left out.",
   },

@@ -155,7 +155,9 @@ describe("A job that is due", () => {
     ({ name: "jobs.fifo", send: async () => "m1", ...more }) as unknown as MessageQueue; // safe: nothing else is asked for
 
   test("has a span when it is sent, which links to the one that has enqueued it", async () => {
-    const queue = createTracing().queue(queueOf());
+    const isFinal = () => true;
+    const queue = createTracing().queue(queueOf({ isFinal }));
+    expect(queue.isFinal).toBe(isFinal);
     expect(await queue.send(created.text, { group: "g", deduplicationId: "d" })).toBe("m1");
     expect(only()).toMatchObject({
       name: "send jobs.fifo",

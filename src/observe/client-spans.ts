@@ -60,9 +60,10 @@ export function tracedBus(tracer: Tracer, bus: EventBus): EventBus {
 }
 
 /** The queue of jobs that are due, with a span for each that is sent, which links to the span that has enqueued it. */
-export function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "send"> {
+export function tracedQueue(tracer: Tracer, queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
   if (queue.isTraced === true) return queue;
   return {
+    isFinal: queue.isFinal,
     send: (text, options) =>
       around(tracer, tracer.active(), sending("aws.sqs", queue.name, [{ text }]), () => queue.send(text, options), failedWith),
   };

@@ -64,7 +64,7 @@ class TracerSpans implements Tracing {
   }
 
   /** A queue with spans. */
-  queue(queue: MessageQueue): Pick<MessageQueue, "send"> {
+  queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal"> {
     return tracedQueue(this.#tracer, queue);
   }
 }
@@ -153,7 +153,8 @@ class SpansOfRun implements RunSpans {
     return {
       signal: parts.signal,
       commit: (...given) => this.part("commit", () => parts.commit(...given)),
-      hasCommitted: () => parts.hasCommitted(),
+      commitApart: (...given) => this.part("commit", () => parts.commitApart(...given)),
+      commitEnd: () => parts.commitEnd(),
       held: () => parts.held(),
       seed: () => parts.seed(),
     };
@@ -166,10 +167,8 @@ class SpansOfRun implements RunSpans {
       enqueue: (name, payload, options) =>
         this.#produced("enqueue", name, isLater(options), () => effects.enqueue(name, payload, options)),
       unschedule: (jobId) => effects.unschedule(jobId),
-      deliver: (channel, ...given) => this.#produced("deliver", channel, false, () => effects.deliver(channel, ...given)),
+      deliver: (channel, ...given) => this.#produced("deliver", channel, true, () => effects.deliver(channel, ...given)),
       step: (name, options, call) => this.part(`step ${name}`, () => effects.step(name, options, call)),
-      commit: (items, answer) => effects.commit(items, answer),
-      settle: (answer, joining) => effects.settle(answer, joining),
     };
   }
 

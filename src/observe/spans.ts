@@ -20,7 +20,7 @@ export interface Tracing {
   /** The bus with spans, where an instrumentation of its client makes none. */
   bus(bus: EventBus): EventBus;
   /** The queue of jobs that are due, likewise. */
-  queue(queue: MessageQueue): Pick<MessageQueue, "send">;
+  queue(queue: MessageQueue): Pick<MessageQueue, "send" | "isFinal">;
 }
 
 /** What a tracer looks at of a run. */

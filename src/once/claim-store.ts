@@ -16,6 +16,8 @@ export interface ClaimCommit {
   readonly token: string;
   /** Where there is a claim: it becomes this, if it is in progress and its owner's. */
   readonly completed: { readonly key: ClaimKey; readonly claim: CompletedClaim } | undefined;
+  /** The claim that `owner` must hold in progress, though the transaction does not complete it. */
+  readonly held?: { readonly key: ClaimKey; readonly owner: string } | undefined;
   /** Whose run it is. */
   readonly tenantId?: string | undefined;
 }
@@ -23,7 +25,7 @@ export interface ClaimCommit {
 /** Keeps claims: each of these calls is atomic. */
 export interface ClaimStore {
   /**
-   * Puts a claim where none is in the way at `nowMs`.
+   * Puts a claim where none is in the way at `nowMs`. One whose lease is over is in the way of a claim with another generation.
    *
    * @returns the record that is in the way; `undefined` where the claim was taken.
    */
@@ -36,10 +38,15 @@ export interface ClaimStore {
   complete(key: ClaimKey, claim: CompletedClaim): Promise<boolean>;
   /** Takes the claim away, where it is `owner`'s and still in progress. */
   release(key: ClaimKey, owner: string): Promise<void>;
+  /** Ends the lease of the same claim instead, so that the next run inherits its generation. */
+  vacate(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
+  /** Retains a completed claim until `expiresAt`, in seconds since the epoch. */
+  extend(key: ClaimKey, owner: string, expiresAt: number): Promise<void>;
   /**
    * Writes all items or none, and completes the claim with them.
    *
-   * @returns why it was cancelled, one reason for each item and one for the claim; `undefined` where it was written.
+   * @returns why it was cancelled, one reason for each item and one for the claim that is completed or held; `undefined` where
+   * it was written.
    * @throws where the outcome is not known, or the store refuses it as a whole.
    */
   commit(commit: ClaimCommit): Promise<readonly CancellationReason[] | undefined>;

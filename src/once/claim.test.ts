@@ -11,6 +11,8 @@ import {
   keyText,
   leaseEnd,
   leaseMs,
+  longestMessageMs,
+  messageRetentionMs,
   skewMs,
   takenClaim,
 } from "./claim.ts";
@@ -57,6 +59,22 @@ test("a completed claim is retained for a time of its own where it has one", () 
   const claim = completedClaim("ann", nowMs, { retentionMs: 5_000 });
   expect(judge(claim, "bob", nowMs + 4_999)).toBe("done");
   expect(judge(claim, "bob", nowMs + 5_000)).toBe("free");
+});
+
+test("a claim with a generation that is not completed is kept as long as SQS keeps a message, for the run that takes it over", () => {
+  const { leaseUntilMs, expiresAt, generation } = takenClaim("ann", nowMs, { generation: "g" });
+  expect([generation, expiresAt]).toEqual(["g", (leaseUntilMs + 14 * 86_400_000) / 1000]);
+  expect(longestMessageMs).toBe(14 * 86_400_000);
+  expect(completedClaim("ann", nowMs, { generation: "g" })).toMatchObject({ generation: "g" });
+});
+
+test.each([
+  [0, 25],
+  [16, 25],
+  [20, 30],
+  [14 * 24, 21 * 24],
+])("the claim of a message that its queue may redeliver for %i hours is retained for %i", (redeliveryHours, retainedHours) => {
+  expect(messageRetentionMs(redeliveryHours * 3_600_000)).toBe(retainedHours * 3_600_000);
 });
 
 test("a claim keeps its fingerprint, its execution and its result", () => {

@@ -2,6 +2,23 @@ import { hash } from "node:crypto";
 
 /** How long a completed claim is retained (specification 3.2), in milliseconds. */
 export const defaultRetentionMs = 300_000;
+/** The longest time that SQS keeps a message, in milliseconds: a run that did not complete is found again for as long. */
+export const longestMessageMs = 14 * 24 * 3_600_000;
+/** How much of its retention a completed claim of a message may lose before it is extended, in milliseconds. */
+export const extensionSlackMs = 3_600_000;
+/** The least time that a completed claim of a message is retained, in milliseconds: never less than a day after its last delivery. */
+const leastMessageRetentionMs = 24 * 3_600_000 + extensionSlackMs;
+
+/**
+ * How long the completed claim of a message is retained, in milliseconds: half as long again as its queue may take for all
+ * its deliveries.
+ *
+ * @param redeliveryMs - how long the queue may take, in milliseconds.
+ */
+export function messageRetentionMs(redeliveryMs: number): number {
+  return Math.max(leastMessageRetentionMs, Math.ceil(redeliveryMs * 1.5));
+}
+
 /** How long a claim in progress is held without being renewed, in milliseconds. */
 export const leaseMs = 30_000;
 /** How far the clocks of two processes may differ, in milliseconds: a lease is over only so much later. */
@@ -48,6 +65,8 @@ export interface ClaimInProgress {
   readonly expiresAt: number;
   /** What the work was claimed for, where that has to be compared. */
   readonly fingerprint?: string | undefined;
+  /** See {@link TakingOptions.generation}. */
+  readonly generation?: string | undefined;
   /** The durable execution that claimed it, hashed: its next invocation goes on with the claim. */
   readonly execution?: string | undefined;
 }
@@ -59,6 +78,7 @@ export interface CompletedClaim {
   /** From when on the work may be done again, in seconds since the epoch. */
   readonly expiresAt: number;
   readonly fingerprint?: string | undefined;
+  readonly generation?: string | undefined;
   /** What came of the work. */
   readonly result?: StoredResult | undefined;
   readonly execution?: string | undefined;
@@ -105,6 +125,12 @@ export interface TakingOptions {
   /** When the owner will be gone in any case: no lease goes beyond. */
   readonly deadlineMs?: number | undefined;
   readonly fingerprint?: string | undefined;
+  /**
+   * Tells the work from other work that had the same key before: part of every ID that is derived from the claim. A claim
+   * that is free gets a new one, a run that takes over one in progress inherits it. Absent from records of versions that had
+   * none, and from claims whose key is never used again.
+   */
+  readonly generation?: string | undefined;
   readonly execution?: string | undefined;
   /** How long it is held, whatever becomes of the process: it is not renewed then. */
   readonly heldMs?: number | undefined;
@@ -114,16 +140,26 @@ export interface TakingOptions {
 export function takenClaim(
   owner: string,
   nowMs: number,
-  { deadlineMs, fingerprint, execution, heldMs }: TakingOptions = {},
+  { deadlineMs, fingerprint, generation, execution, heldMs }: TakingOptions = {},
 ): ClaimInProgress {
   const leaseUntilMs = heldMs === undefined ? leaseEnd(nowMs, deadlineMs) : nowMs + heldMs;
-  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt: expiry(leaseUntilMs), fingerprint, execution };
+  const expiresAt = unfinishedExpiry(leaseUntilMs, generation);
+  return { status: "INPROGRESS", owner, leaseUntilMs, expiresAt, fingerprint, generation, execution };
+}
+
+/**
+ * When the store may forget a claim whose run did not complete, in seconds since the epoch. One with a generation has to be
+ * found for as long as its run may be repeated.
+ */
+export function unfinishedExpiry(leaseUntilMs: number, generation: string | undefined): number {
+  return expiry(leaseUntilMs, generation === undefined ? defaultRetentionMs : longestMessageMs);
 }
 
 /** What a claim is completed with. */
 export interface CompletionOptions {
   readonly result?: StoredResult | undefined;
   readonly fingerprint?: string | undefined;
+  readonly generation?: string | undefined;
   readonly execution?: string | undefined;
   /** How long it is retained, in milliseconds. Default {@link defaultRetentionMs}. */
   readonly retentionMs?: number;
@@ -133,9 +169,9 @@ export interface CompletionOptions {
 export function completedClaim(
   owner: string,
   nowMs: number,
-  { result, fingerprint, execution, retentionMs }: CompletionOptions = {},
+  { result, fingerprint, generation, execution, retentionMs }: CompletionOptions = {},
 ): CompletedClaim {
-  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), fingerprint, result, execution };
+  return { status: "COMPLETED", owner, expiresAt: expiry(nowMs, retentionMs), fingerprint, generation, result, execution };
 }
 
 /** Until when a lease that is taken or renewed at `nowMs` lasts. */

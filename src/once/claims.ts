@@ -6,12 +6,13 @@ import {
   type CompletedClaim,
   completedClaim,
   defaultRetentionMs,
-  expiry,
   judge,
+  keyText,
   leaseEnd,
   leaseMs,
   type StoredResult,
   takenClaim,
+  unfinishedExpiry,
 } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 
@@ -50,6 +51,8 @@ export interface TakeOptions {
   readonly retentionMs?: number | undefined;
   /** Who takes it. Default: a new owner. */
   readonly owner?: string;
+  /** Whether the claim has a generation: IDs are derived from it, and other work may have its key later. Default `false`. */
+  readonly hasGeneration?: boolean;
   /** The durable execution it is taken for, hashed. */
   readonly execution?: string | undefined;
   /** How long the claim is held without renewal, in milliseconds: no process renews it between two invocations. */
@@ -75,8 +78,11 @@ export interface Claim {
   readonly key: ClaimKey;
   readonly owner: string;
   readonly fingerprint: string | undefined;
+  readonly generation: string | undefined;
   /** How long it is retained once it is completed, in milliseconds. */
   retentionMs(): number;
+  /** The text that IDs are derived from: the same for a run that repeats this one, another for later work under the same key. */
+  seed(): string;
   /** Whether another owner was seen in its place. */
   isLost(): boolean;
   /** Another owner was seen in its place. */
@@ -114,14 +120,16 @@ export function createClaims(options: ClaimsOptions): Claims {
   const parts = { store, clock, schedule, retentionMs };
   return {
     take: async (key, options) => {
-      const { fingerprint, comparesFingerprint = false, deadlineMs, waitMs, stop, adopt } = options;
+      const { fingerprint, comparesFingerprint = false, deadlineMs, hasGeneration = false, waitMs, stop, adopt } = options;
       const owner = options.owner ?? newOwner();
+      // The first owner names the generation.
+      let generation = hasGeneration ? owner : undefined;
       const startMs = clock.now();
       const endMs = Math.min(startMs + waitMs, deadlineMs ?? Number.POSITIVE_INFINITY);
       let pauseMs = shortestPollMs;
       let hasWaited = false;
       for (let nowMs = startMs; ; nowMs = clock.now()) {
-        const claim = takenClaim(owner, nowMs, options);
+        const claim = takenClaim(owner, nowMs, { ...options, generation });
         let record: ClaimRecord | undefined;
         try {
           record = await store.take(key, claim, nowMs);
@@ -148,13 +156,17 @@ export function createClaims(options: ClaimsOptions): Claims {
           record = await store.read(key);
           verdict = judge(record, owner, clock.now());
         }
-        if (verdict === "mine") return { kind: "taken", claim: new HeldClaim(parts, key, owner, options), hasWaited };
+        if (verdict === "mine") {
+          return { kind: "taken", claim: new HeldClaim(parts, key, owner, { ...options, generation }), hasWaited };
+        }
         if (verdict === "done") {
           const done = record as CompletedClaim; // safe: nothing else is done
           return comparesFingerprint && done.fingerprint !== fingerprint
             ? { kind: "other" }
             : { kind: "done", record: done, hasWaited };
         }
+        // A run that did not complete is taken over with its generation; what has ended since gives way to a new one.
+        if (hasGeneration) generation = record?.status === "INPROGRESS" ? record.generation : owner;
       }
     },
   };
@@ -167,11 +179,16 @@ interface HoldingParts {
   readonly retentionMs: () => number;
 }
 
+interface HoldingOptions extends TakeOptions {
+  readonly generation: string | undefined;
+}
+
 /** A class, since there is one for every claim: functions of its own would take most of its time (`write-cpu`). */
 class HeldClaim implements Claim {
   readonly key: ClaimKey;
   readonly owner: string;
   readonly fingerprint: string | undefined;
+  readonly generation: string | undefined;
   readonly #parts: HoldingParts;
   readonly #deadlineMs: number | undefined;
   readonly #execution: string | undefined;
@@ -179,12 +196,14 @@ class HeldClaim implements Claim {
   readonly #stopRenewing: (() => void) | undefined;
   #isLost = false;
   #isPaused = false;
+  #seed: string | undefined = undefined;
 
-  constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: TakeOptions) {
-    const { fingerprint, deadlineMs, execution, heldMs, retentionMs } = options;
+  constructor(parts: HoldingParts, key: ClaimKey, owner: string, options: HoldingOptions) {
+    const { fingerprint, generation, deadlineMs, execution, heldMs, retentionMs } = options;
     this.key = key;
     this.owner = owner;
     this.fingerprint = fingerprint;
+    this.generation = generation;
     this.#parts = parts;
     this.#deadlineMs = deadlineMs;
     this.#execution = execution;
@@ -194,6 +213,11 @@ class HeldClaim implements Claim {
 
   retentionMs(): number {
     return this.#retentionMs ?? this.#parts.retentionMs();
+  }
+
+  seed(): string {
+    this.#seed ??= this.generation === undefined ? keyText(this.key) : `${keyText(this.key)} ${this.generation}`;
+    return this.#seed;
   }
 
   isLost(): boolean {
@@ -219,7 +243,11 @@ class HeldClaim implements Claim {
 
   async release(): Promise<void> {
     this.abandon();
-    await this.#parts.store.release(this.key, this.owner);
+    const { store, clock } = this.#parts;
+    // Nothing refers to a generation that no ID was derived from.
+    const isForgotten = this.generation === undefined || (this.generation === this.owner && this.#seed === undefined);
+    if (isForgotten) await store.release(this.key, this.owner);
+    else await store.vacate(this.key, this.owner, unfinishedExpiry(clock.now(), this.generation));
   }
 
   abandon(): void {
@@ -237,8 +265,8 @@ class HeldClaim implements Claim {
 
   #complete(result: StoredResult | undefined): Promise<boolean> {
     const { store, clock } = this.#parts;
-    const [fingerprint, execution] = [this.fingerprint, this.#execution];
-    const completed = { result, fingerprint, execution, retentionMs: this.retentionMs() };
+    const { fingerprint, generation } = this;
+    const completed = { result, fingerprint, generation, execution: this.#execution, retentionMs: this.retentionMs() };
     return store.complete(this.key, completedClaim(this.owner, clock.now(), completed));
   }
 
@@ -250,7 +278,7 @@ class HeldClaim implements Claim {
     if (this.#isPaused) return;
     const leaseUntilMs = leaseEnd(nowMs, this.#deadlineMs);
     try {
-      if (!(await store.renew(this.key, this.owner, leaseUntilMs, expiry(leaseUntilMs)))) this.lose();
+      if (!(await store.renew(this.key, this.owner, leaseUntilMs, unfinishedExpiry(leaseUntilMs, this.generation)))) this.lose();
     } catch {
       // The next renewal makes up for one that failed; the lease allows for two.
     }

@@ -1,14 +1,20 @@
 import type { Logger } from "../log/logger.ts";
 import type { AnswerCipher, WriteAnswer } from "./answer.ts";
 import type { ClaimKey } from "./claim.ts";
+import type { TransactionItem } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 import type { RunCommit } from "./run-commit.ts";
-import type { RunKind } from "./settlement.ts";
+import type { CommitEnd, RunKind } from "./settlement.ts";
 
 /** What happens once. */
 export interface OnceClaim {
   readonly kind: RunKind;
   readonly key: ClaimKey;
+  /**
+   * Whether other work may have the same key once this claim has expired, so that IDs derived from it need a generation. Default: a
+   * write's may, a message's is its own.
+   */
+  readonly hasReusableKey?: boolean | undefined;
   /** What is asked for. */
   readonly fingerprint?: string | undefined;
   /** Whether the same key with another fingerprint is refused. Default `false`. */
@@ -42,8 +48,14 @@ export interface HeldRun {
 export interface RunParts {
   readonly signal: AbortSignal | undefined;
   readonly commit: RunCommit["commit"];
-  /** Whether it was. */
-  hasCommitted(): boolean;
+  /**
+   * Writes items while the run holds its claim, without completing it: for an answer that is not stored.
+   *
+   * @throws as {@link RunCommit.commit}.
+   */
+  commitApart(items: readonly TransactionItem[], own: readonly TransactionItem[]): Promise<void>;
+  /** How the last attempt to write has ended. */
+  commitEnd(): CommitEnd;
   /** The claim that it holds, and what was claimed; absent where nothing claims it. */
   held(): HeldRun | undefined;
   /** Derives the IDs of the run's effects: a repeated run gets the same. */

@@ -37,6 +37,7 @@ function committing(said: readonly Said[], { isClaimed = true, hasLanded = false
     clock: { now: () => 0 },
     pause: async () => {},
     claim: isClaimed ? claim : undefined,
+    completes: true,
     cipher: undefined,
     toStored: (given) => given,
     signal: undefined,

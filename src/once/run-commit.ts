@@ -14,6 +14,8 @@ export interface RunCommitOptions {
   readonly pause: (attempt: number) => Promise<void>;
   /** The claim of the run; absent where nothing claims it. */
   readonly claim: Claim | undefined;
+  /** Whether the commit completes the claim, or only asks that the run still holds it. */
+  readonly completes: boolean;
   /** Whose run it is. */
   readonly tenantId?: string | undefined;
   readonly cipher: AnswerCipher | undefined;
@@ -66,7 +68,8 @@ const refusals = [
 const recordBytes = 1_024;
 
 /** Creates the {@link RunCommit} of one run. */
-export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, toStored, signal }: RunCommitOptions): RunCommit {
+export function createRunCommit(options: RunCommitOptions): RunCommit {
+  const { store, clock, pause, claim, completes, tenantId, cipher, toStored, signal } = options;
   let committed: Committed | undefined;
   let isUncertain = false;
   let pending: Promise<void> | undefined;
@@ -93,9 +96,10 @@ export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, 
     nowMs: number,
   ): Promise<void> => {
     const expiresAt = expiry(nowMs, claim?.retentionMs());
-    const completed = claim === undefined ? undefined : await completion(claim, stored, nowMs);
+    const completed = claim === undefined || !completes ? undefined : await completion(claim, stored, nowMs);
+    const held = claim === undefined || completes ? undefined : { key: claim.key, owner: claim.owner };
     const isEmpty = items.length === 0 && completed === undefined;
-    await (isEmpty ? undefined : send({ items, completed, tenantId, token: crypto.randomUUID() }));
+    await (isEmpty ? undefined : send({ items, completed, held, tenantId, token: crypto.randomUUID() }));
     committed = { answer, stored, expiresAt };
   };
 
@@ -103,11 +107,11 @@ export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, 
     claim === undefined ? transact(transaction) : claim.paused(() => transact(transaction));
 
   const completion = async (held: Claim, answer: Committed["stored"], nowMs: number) => {
-    const { key, owner, fingerprint } = held;
+    const { key, owner, fingerprint, generation } = held;
     const retentionMs = held.retentionMs();
     const expiresAt = expiry(nowMs, retentionMs);
     const result = answer === undefined ? undefined : await storeAnswer(store, { answer, key, owner, expiresAt, cipher });
-    return { key, claim: completedClaim(owner, nowMs, { fingerprint, result, retentionMs }) };
+    return { key, claim: completedClaim(owner, nowMs, { fingerprint, generation, result, retentionMs }) };
   };
 
   /** Writes until it is written or it is known that it cannot be: the same token makes all attempts one. */
@@ -137,7 +141,8 @@ export function createRunCommit({ store, clock, pause, claim, tenantId, cipher, 
 
   /** Whether a cancelled transaction is one that an earlier attempt has written; throws what it cannot be tried again after. */
   const isWrittenOrGone = async (transaction: ClaimCommit, reasons: readonly CancellationReason[]): Promise<boolean> => {
-    const own = transaction.completed === undefined ? undefined : reasons[transaction.items.length];
+    const { completed, held } = transaction;
+    const own = completed === undefined && held === undefined ? undefined : reasons[transaction.items.length];
     if (own?.code === "ConditionalCheckFailed") {
       if (await hasLanded(transaction)) return true;
       isUncertain = false;

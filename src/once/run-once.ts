@@ -3,13 +3,13 @@ import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import { loadAnswer, replayOf, saysNotDone, storeAnswer, type WriteAnswer } from "./answer.ts";
-import { type CompletedClaim, expiry, keyText } from "./claim.ts";
+import { type CompletedClaim, expiry, extensionSlackMs } from "./claim.ts";
 import { countEnd, countTaken } from "./claim-counts.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim, Claims, Taken } from "./claims.ts";
 import type { HeldRun, OnceClaim, Run, RunOutcome, RunParts } from "./once-run.ts";
-import { createRunCommit, type RunCommit } from "./run-commit.ts";
-import { type ClaimEnd, settlementOf, type WorkEnd } from "./settlement.ts";
+import { createRunCommit, type RunCommit, type RunCommitOptions } from "./run-commit.ts";
+import { type ClaimEnd, type CommitEnd, settlementOf, type WorkEnd } from "./settlement.ts";
 
 /** What all runs of a server share. */
 export interface OnceParts {
@@ -53,11 +53,14 @@ export async function runOnce<Result>(parts: OnceParts, run: Run<Result>): Promi
 async function take<Result>(
   parts: OnceParts,
   { signal, log, logPrefix }: Run<Result>,
-  { kind, key, fingerprint, comparesFingerprint = false, deadlineMs, retentionMs }: OnceClaim,
+  claim: OnceClaim,
 ): Promise<Exclude<Taken, { kind: "other" }>> {
+  const { kind, key, fingerprint, comparesFingerprint = false, deadlineMs, retentionMs } = claim;
+  const hasGeneration = claim.hasReusableKey ?? kind === "write";
   const waitMs = kind === "write" ? parts.waitMs : 0;
   const stop = signal === undefined ? [parts.draining] : [signal, parts.draining];
-  const taken = await parts.claims.take(key, { fingerprint, comparesFingerprint, deadlineMs, retentionMs, waitMs, stop });
+  const options = { fingerprint, comparesFingerprint, deadlineMs, retentionMs, waitMs, stop, hasGeneration };
+  const taken = await parts.claims.take(key, options);
   if (taken.kind === "other") throw keyReused();
   if (parts.metrics !== undefined) countTaken(parts.metrics, kind, taken);
   if (kind === "write" && taken.kind !== "done") {
@@ -80,16 +83,31 @@ export function inProgress(): FrameworkError {
 }
 
 async function replay<Result>(
-  { store, remember }: OnceParts,
+  { store, clock, remember }: OnceParts,
   run: Run<Result>,
   claim: OnceClaim,
   { record, hasWaited }: { readonly record: CompletedClaim; readonly hasWaited: boolean },
 ): Promise<Extract<RunOutcome<Result>, { kind: "replayed" }>> {
-  if (claim.kind === "message") return { kind: "replayed", answer: undefined };
+  if (claim.kind === "message") {
+    await extend(store, claim, record, clock.now());
+    return { kind: "replayed", answer: undefined };
+  }
   const answer = await loadAnswer(store, claim.key, record, claim.cipher);
   run.log.debug(`${run.logPrefix}.replayed`, { waited: hasWaited });
   remember(run, answer, record.expiresAt);
   return { kind: "replayed", answer };
+}
+
+/** A message that comes again may come once more: its claim is retained from now on, for as long as after the first time. */
+async function extend(store: ClaimStore, claim: OnceClaim, record: CompletedClaim, nowMs: number): Promise<void> {
+  const { key, retentionMs, hasReusableKey = false } = claim;
+  // Or else a key that is used every hour would be done once and never again.
+  if (hasReusableKey) return;
+  const expiresAt = expiry(nowMs, retentionMs);
+  // Most duplicates come at once; these cost no write.
+  if ((expiresAt - record.expiresAt) * 1000 <= extensionSlackMs) return;
+  // The claim lasts for its own time in any case.
+  await store.extend(key, record.owner, expiresAt).catch(() => undefined);
 }
 
 /** A run in progress: its work, its commit and its claim. */
@@ -100,6 +118,7 @@ class RunInProgress<Result> implements RunParts {
   /** A new one after the run has retaken its claim. */
   #claim: Claim | undefined;
   #commit: RunCommit | undefined = undefined;
+  #apart: RunCommit | undefined = undefined;
   /** The part of its answer that is stored and replayed. */
   #stored: WriteAnswer | undefined = undefined;
   #seed: string | undefined = undefined;
@@ -113,17 +132,27 @@ class RunInProgress<Result> implements RunParts {
 
   /** Made for the first commit: most runs have none. */
   readonly commit: RunCommit["commit"] = (...given) => {
-    const { store, clock, pause } = this.#parts;
-    const { claim: wanted, signal, tenantId } = this.#run;
+    const { claim: wanted } = this.#run;
     // Nobody asks for the answer of a message.
     const toStored = wanted?.kind === "write" ? (answer: WriteAnswer) => storedAnswer(wanted, answer) : undefined;
-    const own = { claim: this.#claim, tenantId, cipher: wanted?.cipher, toStored, signal };
-    this.#commit ??= createRunCommit({ store, clock, pause, ...own });
+    this.#commit ??= this.#createCommit({ completes: true, cipher: wanted?.cipher, toStored });
     return this.#commit.commit(...given);
   };
 
-  hasCommitted(): boolean {
-    return this.#commit?.committed() !== undefined;
+  commitApart(...[items, own]: Parameters<RunParts["commitApart"]>): Promise<void> {
+    this.#apart = this.#createCommit({ completes: false, cipher: undefined, toStored: undefined });
+    return this.#apart.commit(items, noAnswer, own);
+  }
+
+  commitEnd(): CommitEnd {
+    if (this.#commit?.committed() !== undefined) return "committed";
+    return this.#commit?.isUncertain() === true || this.#apart?.isUncertain() === true ? "unknown" : "none";
+  }
+
+  #createCommit(own: Pick<RunCommitOptions, "completes" | "cipher" | "toStored">): RunCommit {
+    const { store, clock, pause } = this.#parts;
+    const { signal, tenantId } = this.#run;
+    return createRunCommit({ store, clock, pause, claim: this.#claim, tenantId, signal, ...own });
   }
 
   held(): HeldRun | undefined {
@@ -132,7 +161,7 @@ class RunInProgress<Result> implements RunParts {
   }
 
   seed(): string {
-    this.#seed ??= this.#claim === undefined ? crypto.randomUUID() : keyText(this.#claim.key);
+    this.#seed ??= this.#claim === undefined ? crypto.randomUUID() : this.#claim.seed();
     return this.#seed;
   }
 
@@ -269,6 +298,8 @@ class RunInProgress<Result> implements RunParts {
     }
   }
 }
+
+const noAnswer: WriteAnswer = Object.freeze({ status: 204, headers: {}, cookies: [], body: undefined });
 
 /** Where a run stands with its claim. */
 interface Step {

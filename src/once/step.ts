@@ -1,11 +1,11 @@
 import type { ClaimKey } from "./claim.ts";
-import { type ClaimRecord, expiry, judge, type StoredResult } from "./claim.ts";
+import { type ClaimRecord, expiry, judge, longestMessageMs, type StoredResult } from "./claim.ts";
 
 /** What is done where it is not known how a step ended. */
 export type IfUnknown = "refuse" | "retry";
 
-/** How long a step is remembered where nothing says otherwise, in milliseconds: as long as SQS keeps a message. */
-export const defaultKeepMs = 14 * 24 * 3_600_000;
+/** How long a step is remembered by default, in milliseconds. */
+export const defaultKeepMs = longestMessageMs;
 
 /** Who has begun a step, and for how long it is remembered. */
 interface Attempt {

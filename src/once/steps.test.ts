@@ -23,7 +23,7 @@ function stepsOf(answers: Started[], store: Partial<StepStore> = {}, signal?: Ab
       ...store,
     },
     claims: { putParts: async () => undefined, readParts: async () => undefined },
-    claim: { key: claimKey(["a"], "b"), owner: "me", lose: () => undefined },
+    claim: { key: claimKey(["a"], "b"), owner: "me", seed: () => "seed", lose: () => undefined },
     clock: { now: () => nowMs },
     log,
     metrics: measured.metrics,

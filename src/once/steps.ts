@@ -1,10 +1,11 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { FrameworkError, isTypedError } from "../errors/errors.ts";
 import { UnknownOutcomeError } from "../errors/unknown-outcome-error.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Clock } from "../process/clock.ts";
 import { type AnswerCipher, loadAnswer, storeAnswer } from "./answer.ts";
-import { type ClaimKey, completedClaim, keyText, type StoredResult } from "./claim.ts";
+import { type ClaimKey, completedClaim, type StoredResult } from "./claim.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import type { Claim } from "./claims.ts";
 import { derivedId } from "./derived-id.ts";
@@ -26,7 +27,7 @@ export interface StepsOptions {
   readonly store: StepStore;
   /** Keeps parts of large results. */
   readonly claims: Pick<ClaimStore, "putParts" | "readParts">;
-  readonly claim: Pick<Claim, "key" | "owner" | "lose">;
+  readonly claim: Pick<Claim, "key" | "owner" | "seed" | "lose">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Counts steps. Default: nobody does. */
@@ -47,6 +48,9 @@ const [maxConflicts, maxFailures] = [10, 3];
 /** Results beyond this size are not kept, in bytes of JSON. */
 const maxResultBytes = 1_048_576;
 const stepName = /^[A-Za-z0-9][\w.:-]{0,63}$/;
+
+// Not state of the module's own: it is empty but for what a step's call is run with.
+const inside = new AsyncLocalStorage<Steps>();
 
 /** The steps of one run: each is called once, or its result of before is given. */
 export class Steps {
@@ -76,7 +80,7 @@ export class Steps {
     }
     this.#names.add(name);
     const { claim, clock, log, metrics, signal, store, keepMs = defaultKeepMs } = this.#options;
-    const key = derivedId("step", keyText(claim.key), name);
+    const key = derivedId("step", claim.seed(), name);
     const place = stepPlace(key, claim.key.tenantId);
     const line = { step: name, stepKey: key };
     signal?.throwIfAborted();
@@ -93,7 +97,7 @@ export class Steps {
     }
     let result: unknown;
     try {
-      result = await call(key);
+      result = await inside.run(this, () => call(key));
     } catch (error) {
       // Whatever else it is, it may have been done.
       if (this.#saysNotDone(error)) {
@@ -102,6 +106,11 @@ export class Steps {
       throw error;
     }
     return this.#done(place, result, keepMs, line);
+  }
+
+  /** Whether the call comes from within a step of this run. */
+  isInside(): boolean {
+    return inside.getStore() === this;
   }
 
   /** Begins a step; gives the record where it is not to be called. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { environmentOf, isWatched } from "./environment.ts";
+import { embeddedDirectory, environmentOf, isReloaded, isWatched } from "./environment.ts";
 
 test.each([
   [{ NODE_ENV: "development" }, "development"],
@@ -18,4 +18,21 @@ test.each([
   [{}, false],
 ])("that a process is restarted with each change is told by %j: %s", (variables, is) => {
   expect(isWatched(variables)).toBe(is);
+});
+
+test.each([
+  ["development", true],
+  ["test", true],
+  ["production", false],
+] as const)("nothing is cut short for the next process in %s: not %s", (environment, is) => {
+  expect(isReloaded({ environment, variables: { KEELSON_WATCH: "1" } })).toBe(is);
+  expect(isReloaded({ environment, variables: {} })).toBe(false);
+});
+
+test("the embedded stack stands for AWS on this machine, in development and tests", () => {
+  expect(embeddedDirectory({ NODE_ENV: "development" })).toBe(".keelson");
+  expect(embeddedDirectory({ NODE_ENV: "test", KEELSON_DIRECTORY: "elsewhere" })).toBe("elsewhere");
+  expect(embeddedDirectory({ NODE_ENV: "production", KEELSON_DIRECTORY: "elsewhere" })).toBeUndefined();
+  expect(embeddedDirectory({ NODE_ENV: "development" }, "production")).toBeUndefined();
+  expect(embeddedDirectory({ NODE_ENV: "development", AWS_LAMBDA_FUNCTION_NAME: "f" })).toBeUndefined();
 });

@@ -1,3 +1,4 @@
+import { Logger } from "@aws-lambda-powertools/logger";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { buildServer } from "../server/server.ts";
 import { startTestApp, type TestApp } from "../testing/index.ts";
@@ -79,6 +80,46 @@ test("what the server says of a line cannot be said by a client, and secrets are
   });
   expect(JSON.stringify(line)).not.toContain("hunter2");
   expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+});
+
+test("a record makes no metrics, and its fields stay at the top of the line", async () => {
+  const metrics = { Timestamp: 1, CloudWatchMetrics: [{ Namespace: "files", Dimensions: [[]], Metrics: [{ Name: "hits" }] }] };
+  await send([
+    { level: "info", msg: "one", _aws: metrics, hits: -5 },
+    { level: "info", msg: "two", CloudWatchMetrics: metrics.CloudWatchMetrics, Version: "0" },
+    { level: "info", msg: "three", requestId: { _aws: metrics }, data__aws: 1, _aws: metrics },
+  ]);
+
+  expect(lines()).toMatchObject([
+    { data__aws: metrics, hits: -5 },
+    { data_CloudWatchMetrics: metrics.CloudWatchMetrics, Version: "0" },
+    { clientRequestId: { _aws: metrics }, data__aws: 1, data_data__aws: metrics },
+  ]);
+  for (const line of lines()) for (const name of ["_aws", "CloudWatchMetrics"]) expect(line).not.toHaveProperty(name);
+});
+
+test("a line says that a client has sent it, however much the record says besides", async () => {
+  const many = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`field${n}`, n]));
+  const long = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`text${n}`, "x".repeat(8_000)]));
+  await send([
+    { level: "error", msg: "cart.broken", ...many },
+    { level: "error", msg: "cart.broken", ...long },
+    { level: "error", msg: "cart.broken", source: null },
+  ]);
+
+  expect(lines().map(({ source }) => source)).toEqual(["client", "client", "client"]);
+});
+
+test("a line says so, too, where an own Powertools Logger calls its source something else", async () => {
+  const powertools = new Logger({ persistentKeys: { source: "billing" } });
+  const owned = await startTestApp(buildServer({ features: [], log: { powertools } }));
+  try {
+    const body = { level: "error", msg: "cart.broken", source: "server" };
+    expect((await owned.fetch("/log", { method: "POST", body, as: newUser() })).status).toBe(202);
+    expect(owned.logs.find(({ msg }) => msg === "cart.broken")).toMatchObject({ source: "client", data_source: "server" });
+  } finally {
+    await owned.close();
+  }
 });
 
 test("nothing that a record says is lost to what the server adds", async () => {

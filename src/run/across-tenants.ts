@@ -13,7 +13,7 @@ interface Asking extends DatabaseRequest {
 }
 
 /**
- * Opens a database without the wall, for callers with `systemAdmin` and for system runs: no request is behind them, and no tenant.
+ * Opens a database without the wall, for callers with `systemAdmin` and for system runs: no request has led to them, and they have no tenant.
  *
  * @throws AccessDeniedError for anybody else; TypeError without a reason.
  */

@@ -47,6 +47,8 @@ export interface Adapters {
   readonly messaging: Lazy<Messaging>;
   /** Where steps of runs are noted; loaded with the first. */
   readonly steps: Lazy<StepStore>;
+  /** Ends the polls of a queue that wait, where they can be ended without losing a message: on the embedded stack. */
+  endPolls?(queueUrl: string): Promise<void>;
   /** Loads what `database` works with; absent where that is there. Until then `database` waits for it, and rows are read without. */
   load?(): Promise<unknown>;
   close(): Promise<void>;

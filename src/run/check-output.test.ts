@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { GetCommand } from "@aws-sdk/lib-dynamodb";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -151,6 +152,68 @@ describe("what is sent is what the schema gives", () => {
     expect([validations, await has(requestId), linesOf(requestId)]).toEqual([1, true, []]);
   });
 
+  const chunked = (text: string, headers: Record<string, string> = {}) =>
+    new Response(ReadableStream.from([...Buffer.from(text)].map((byte) => Uint8Array.of(byte))), {
+      headers: { "content-type": "application/json", ...headers },
+    });
+  const typed =
+    (type: string, body: string | Buffer<ArrayBuffer> = JSON.stringify(row)) =>
+    () =>
+      new Response(body, { headers: { "content-type": type } });
+  const json = JSON.stringify(row);
+  test.each<[string, () => Response, string]>([
+    ["of several chunks", () => chunked(json), "application/json"],
+    ["with a mark of its byte order", () => chunked(`\ufeff${json}`), "application/json"],
+    ["said to be another type's JSON", typed("application/problem+json; x=y"), "application/problem+json; x=y"],
+    ["of a vendor with two suffixes", typed('Application/VND.a+b+JSON;profile="x"'), 'Application/VND.a+b+JSON;profile="x"'],
+    ["of no application", typed("model/gltf+json"), "model/gltf+json"],
+    ["said to be text", typed("text/json"), "text/json"],
+    ["whose type was given twice", typed("application/json, application/json"), "application/json, application/json"],
+    [
+      "in another charset",
+      typed("application/json; charset=utf-16le; x=y", Buffer.from(json, "utf16le")),
+      "application/json; charset=utf-8; x=y",
+    ],
+    [
+      "in another charset, with a mark",
+      typed('application/json;charset="UTF-16"', Buffer.from(`\ufeff${json}`, "utf16le")),
+      "application/json; charset=utf-8",
+    ],
+    ["said to be in another charset", typed("application/json; charset=iso-8859-1"), "application/json; charset=utf-8"],
+    ["not compressed", () => chunked(json, { "content-encoding": "Identity" }), "application/json"],
+  ])("of a Response %s, to whoever asks for it", async (_, returned, type) => {
+    handle = returned;
+    for (const response of [await app.fetch("/account"), await post()]) {
+      const text = await response.text();
+
+      expect([response.status, JSON.parse(text), response.headers.get("content-type")]).toEqual([200, sent, type]);
+      expect(response.headers.get("content-length")).toBe(String(Buffer.byteLength(text)));
+    }
+    expect(await app.call("accounts.account.ask")).toEqual([sent, sent]);
+    expect(await app.call("accounts.account.make")).toEqual(sent);
+    answersOtherwise("a document knows JSON by one type");
+  });
+
+  test("of a Response that is still being made: a query without a schema streams it, and is parsed for code", async () => {
+    handle = () => {
+      const parts = [json.slice(0, 10), json.slice(10)];
+      const stream = new ReadableStream<Uint8Array>({
+        pull: async (controller) => {
+          const part = parts.shift();
+          if (part === undefined) return controller.close();
+          for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+          controller.enqueue(Buffer.from(part));
+        },
+      });
+      return new Response(stream, { headers: { "content-type": "application/json" } });
+    };
+    const [streamed, checked] = [await app.fetch("/plain"), await app.fetch("/account")];
+
+    expect([streamed.headers.has("content-length"), await streamed.json()]).toEqual([false, row]);
+    expect([checked.headers.has("content-length"), await checked.json()]).toEqual([true, sent]);
+    expect(await app.call("accounts.account.plain")).toEqual(row);
+  });
+
   test("is what a handler returns after its commit has failed", async () => {
     const made = { ...row };
     handle = async (ctx) => {
@@ -190,7 +253,11 @@ test("hooks get what the schema gives, once for a write, whether it commits or r
   });
   const own = await startTestApp(buildServer({ features: [accounts, watched] }));
   try {
-    for (const does of [() => row, () => Response.json(row), (ctx: PipelineContext) => ctx.commit([], reply(row))]) {
+    const utf16 = () =>
+      new Response(Buffer.from(JSON.stringify(row), "utf16le"), {
+        headers: { "content-type": "application/json; charset=utf-16le" },
+      });
+    for (const does of [() => row, () => Response.json(row), utf16, (ctx: PipelineContext) => ctx.commit([], reply(row))]) {
       [results.length, validations] = [0, 0];
       handle = does;
 
@@ -241,6 +308,32 @@ describe("the schema says nothing of", () => {
 });
 
 describe("a result that does not fit", () => {
+  const jsonOf = (body: string | Buffer<ArrayBuffer>, more = "", headers: Record<string, string> = {}) =>
+    new Response(body, { headers: { "content-type": `application/json${more}`, ...headers } });
+
+  test("is one whose JSON is compressed, and the line says so", async () => {
+    handle = () => jsonOf(gzipSync(JSON.stringify(row)), "", { "content-encoding": "gzip" });
+    const requestId = `wrong-${++keys}`;
+    const response = await app.fetch("/account", { headers: { "x-request-id": requestId } });
+
+    expect([response.status, (await response.json()) as unknown]).toMatchObject([500, { error: "response_mismatch" }]);
+    expect(JSON.stringify(linesOf(requestId))).toContain("return it as it is, without a content-encoding");
+  });
+
+  test("is no JSON of a Response that is too large to be read: that is an error of its own, and its stream ends", async () => {
+    let isCancelled = false;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(Buffer.alloc(1_048_576, " ")),
+      cancel: () => {
+        isCancelled = true;
+      },
+    });
+    handle = () => new Response(endless, { headers: { "content-type": "application/json" } });
+
+    expect(await (await app.fetch("/account")).json()).toMatchObject({ error: "response_too_large" });
+    expect(isCancelled).toBe(true);
+  });
+
   test.each<[string, () => unknown, readonly string[]]>([
     ["a value", () => wrong, paths],
     ["a reply", () => reply(wrong), paths],
@@ -250,6 +343,9 @@ describe("a result that does not fit", () => {
       () => new Response(secret, { headers: { "content-type": "application/json" } }),
       ["result"],
     ],
+    ["a Response whose text is none in UTF-8", () => jsonOf(Buffer.from([0x22, 0xff, 0x22])), ["result"]],
+    ["a Response in a charset that nobody knows", () => jsonOf('{"id":"ann"}', "; charset=x-none"), ["result"]],
+    ["a Response that has no text", () => jsonOf(""), ["result"]],
     ["nothing", () => undefined, ["result"]],
   ])("is a 500 and one line that names handler and paths, and no value: %s", async (_, returned, at) => {
     handle = returned;

@@ -1,8 +1,9 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { FrameworkError } from "../errors/errors.ts";
-import { isReply, isWebResponse, isWebStream, jsonText } from "../http/response.ts";
-import { ReadResponse, readResponse, UnreadableResponse } from "../http/web-response.ts";
+import { isReply, isWebResponse, jsonText } from "../http/response.ts";
+import { isStreamed } from "../http/stream.ts";
+import { inUtf8, ReadResponse, readResponse, UnreadableResponse } from "../http/web-response.ts";
 import type { Logger } from "../log/logger.ts";
 import type { RequestScope } from "./scope.ts";
 
@@ -14,7 +15,12 @@ export async function receiveResult(
   log?: Logger,
 ): Promise<unknown> {
   const result = await checkOutput(declaration, returned, scope, log);
-  return isWebResponse(result) ? readResponse(result, declaration.kind) : result;
+  return isWebResponse(result) ? read(declaration, result, scope) : result;
+}
+
+/** Its JSON is read to its end: what is checked and what is parsed is its value. */
+function read({ kind }: HandlerDeclaration, response: Response, { signal }: RequestScope) {
+  return readResponse(response, kind, { needsJson: true, signal });
 }
 
 /**
@@ -45,15 +51,16 @@ async function checked(
   log: Logger | undefined,
 ): Promise<unknown> {
   const given = await returned;
-  const result = isWebResponse(given) ? await readResponse(given, declaration.kind) : given;
+  const result = isWebResponse(given) ? await read(declaration, given, scope) : given;
   if (!isDescribed(result)) return result;
   let body: unknown = result;
   if (isReply(result)) body = result.body;
   else if (result instanceof ReadResponse) {
     try {
       body = result.value;
-    } catch {
-      return misfit(declaration, result, ["result"], scope, log); // its error quotes the body
+    } catch (error) {
+      // Its message alone: what caused it quotes the body.
+      return misfit(declaration, result, ["result"], scope, log, new TypeError((error as TypeError).message));
     }
   }
   const validation = schema["~standard"].validate(body);
@@ -72,7 +79,7 @@ function isDescribed(result: unknown): boolean {
 }
 
 function isRaw(body: unknown): boolean {
-  return body instanceof Uint8Array || body instanceof ArrayBuffer || isWebStream(body);
+  return body instanceof Uint8Array || body instanceof ArrayBuffer || isStreamed(body);
 }
 
 const digests: readonly string[] = ["content-digest", "content-md5", "digest", "repr-digest"];
@@ -80,6 +87,7 @@ const digests: readonly string[] = ["content-digest", "content-md5", "digest", "
 /** The same answer with another value, written as JSON. Headers that vouch for the bytes of before are left out. */
 function withValue({ status, headers: given, cookies }: ReadResponse, value: unknown): ReadResponse {
   const headers = Object.fromEntries(Object.entries(given).filter(([name]) => !digests.includes(name)));
+  headers["content-type"] = inUtf8(String(given["content-type"]));
   return new ReadResponse({ status, headers, cookies, body: value === undefined ? undefined : jsonText(value) });
 }
 
@@ -90,6 +98,7 @@ function misfit(
   paths: readonly string[],
   scope: RequestScope,
   log: Logger | undefined,
+  why?: TypeError,
 ): unknown {
   if (scope.runtime.server.options.output?.mismatch === "send") {
     scope.misfits ??= new Set();
@@ -99,7 +108,7 @@ function misfit(
   }
   const what = `${name}: the result does not fit its output schema at ${paths.join(", ")}; mend the handler or the schema`;
   throw new FrameworkError("response_mismatch", "The server's answer is not what it should be", {
-    cause: new TypeError(what),
+    cause: new TypeError(what, { cause: why }),
   });
 }
 

@@ -2,14 +2,14 @@ import type { SpanContext } from "../context/trace.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
 import { isPermanent, PermanentError } from "../errors/permanent-error.ts";
-import type { Cause } from "../events/cause.ts";
+import { asksSystem, type Cause } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import type { SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
 import type { User } from "../identity/user.ts";
 import type { TaskEnd } from "../observe/run-observer.ts";
 import type { WriteAnswer } from "../once/answer.ts";
-import { type ClaimKey, claimKey, keyText, skewMs } from "../once/claim.ts";
+import { type ClaimKey, claimKey, keyText, messageRetentionMs, skewMs } from "../once/claim.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import type { Adapters } from "./adapters.ts";
 import { run } from "./run.ts";
@@ -46,6 +46,10 @@ export interface Task {
   readonly deadlineMs: number | undefined;
   /** Where it was asked for. Default: it begins a trace. */
   readonly parent?: SpanContext | undefined;
+  /** How long it is remembered that it is done, in milliseconds. Default: a day. */
+  readonly retentionMs?: number | undefined;
+  /** Whether other work may have the same key later. Default `false`. */
+  readonly hasReusableKey?: boolean | undefined;
   readonly run: (ctx: PipelineContext, scope: RequestScope) => unknown;
   /** As of the run. */
   readonly own?: (() => readonly TransactionItem[]) | undefined;
@@ -60,6 +64,8 @@ export interface ConsumeOptions {
   readonly sinceMs?: number | undefined;
   /** Where it was published or enqueued. */
   readonly parent?: SpanContext | undefined;
+  /** How long it is remembered that it is done, in milliseconds. Default: a day. */
+  readonly retentionMs?: number | undefined;
 }
 
 /**
@@ -73,7 +79,7 @@ export async function consumeEvent(
   runtime: Runtime,
   adapters: Adapters,
   event: SharedEvent,
-  { deadlineMs, attempt, sinceMs, parent }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs, parent, retentionMs }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { registry } = runtime.server;
   const { type, eventId, tenantId, causedBy, origRequestId } = event;
@@ -98,11 +104,12 @@ export async function consumeEvent(
         facts: () => ({ event: type, attempt, sinceMs }),
         deadlineMs,
         parent,
+        retentionMs,
         run: async (ctx, scope) => {
           if (projection === undefined) return run(ctx, shared);
-          const projections = await runtime.projections.open();
+          const { projectLive } = await import("./project-event.ts");
           // Safe: a projection of events that are not kept fails the boot.
-          return projections.consume(scope, ctx, { projection, event: shared, keptDays: keptDays as number });
+          return projectLive(scope, adapters, ctx, { projection, event: shared, keptDays: keptDays as number });
         },
       }),
     ),
@@ -119,7 +126,7 @@ export async function runJob(
   runtime: Runtime,
   adapters: Adapters,
   job: JobMessage,
-  { deadlineMs, attempt, sinceMs, parent }: ConsumeOptions = {},
+  { deadlineMs, attempt, sinceMs, parent, retentionMs }: ConsumeOptions = {},
 ): Promise<Consumed> {
   const { name, jobId, tenantId, causedBy, origRequestId } = job;
   const isDelivery = name === runtime.deliveryJob.name;
@@ -138,8 +145,16 @@ export async function runJob(
     facts: () => ({ channel: isDelivery ? channelOf(job) : undefined, attempt, sinceMs }),
     deadlineMs,
     parent,
+    retentionMs,
+    hasReusableKey: isDelivery && hasOwnKey(job),
     run: (ctx) => declaration.run(ctx, payload, job),
   });
+}
+
+/** Whether the sender gave a delivery its key: another delivery may have it again. */
+function hasOwnKey({ payload }: JobMessage): boolean {
+  const { key } = payload as { readonly key?: unknown }; // safe: a job's payload is an object
+  return typeof key === "string" && key.startsWith("=");
 }
 
 /** Unchecked: the delivery itself says what is wrong with it. */
@@ -180,9 +195,8 @@ export async function consumeOnce(runtime: Runtime, adapters: Adapters, task: Ta
   }
   const { event, channel } = task.facts();
   const subject = { kind: task.kind, about: event ?? channel ?? handler, id: task.id };
-  const work = runInMessageScope(runtime, { requestId, user, handler, deadlineMs, logFields, parent, subject }, (scope) =>
-    observed(scope, adapters, task),
-  );
+  const facts = { requestId, user, handler, deadlineMs, isSystem: asksSystem(cause), logFields, parent, subject };
+  const work = runInMessageScope(runtime, facts, (scope) => observed(scope, adapters, task));
   runtime.inFlight.set(running, { work, handler, ids: logFields });
   try {
     return await work;
@@ -203,12 +217,12 @@ async function observed(scope: RequestScope, adapters: Adapters, task: Task): Pr
 
 /** Never throws: other consumers of the event are running. */
 async function claimed(scope: RequestScope, adapters: Adapters, task: Task): Promise<Consumed> {
-  const { key, logPrefix, id, cause, deadlineMs } = task;
+  const { key, logPrefix, id, cause, deadlineMs, hasReusableKey, retentionMs = messageRetentionMs(0) } = task;
   const { runtime, log } = scope;
   try {
     const ended = await run(scope, adapters, {
       logPrefix,
-      claim: { kind: "message", key, deadlineMs, replayedHeaders: [] },
+      claim: { kind: "message", key, hasReusableKey, deadlineMs, retentionMs, replayedHeaders: [] },
       cause: { causedBy: id, origRequestId: cause.origRequestId, tenantId: cause.tenantId, userId: cause.userId },
       handle: (ctx) => task.run(ctx, scope),
       own: task.own,

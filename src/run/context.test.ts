@@ -86,14 +86,25 @@ beforeAll(async () => {
 afterAll(() => app.close());
 
 const ann = { id: "ann", tenantId: "acme" };
-const unknown = [401, "unauthenticated", "Authentication required"];
-const denied = (rule: string) => [403, "access_denied", `Access denied: ${rule}`];
+const refused = (rule: string, name: string, has = "neither a user nor a tenant") => [
+  401,
+  "unauthenticated",
+  `Authentication required: guarded.caller.${name} requires ${rule}, and its caller has ${has}`,
+];
+const denied = (rule: string, name: string) => [
+  403,
+  "access_denied",
+  `Access denied: ${rule}, which guarded.caller.${name} requires`,
+];
 const combined = "allOf(everyone, anyOf(admin, roles(editor)))";
 const answers = {
-  nobody: { open: {}, everyone: {}, authenticated: unknown, tenant: unknown, editor: unknown, combined: unknown },
+  nobody: {
+    ...{ open: {}, everyone: {}, authenticated: refused("authenticated", "authenticated"), tenant: refused("tenant", "tenant") },
+    ...{ editor: refused("roles(editor)", "editor"), combined: refused(combined, "combined") },
+  },
   ann: {
     ...{ open: ann, everyone: ann, authenticated: ann, tenant: ann },
-    ...{ editor: denied("roles(editor)"), combined: denied(combined) },
+    ...{ editor: denied("roles(editor)", "editor"), combined: denied(combined, "combined") },
   },
   editor: { open: ann, everyone: ann, authenticated: ann, tenant: ann, editor: ann, combined: ann },
 };
@@ -117,6 +128,43 @@ test("ctx.query in a job refuses a user without roles, and a job without a user,
   await app.settled();
   expect(heard).toEqual(answers.nobody);
 });
+
+test("a job that a schedule caused for a tenant may ask what requires a tenant, and nothing that requires a user", async () => {
+  heard = undefined;
+  let isAsking = true;
+  const reports = defineFeature("reports", (r) => {
+    r.schedule("report.nightly", {
+      cron: "* * * * *",
+      handler: async (ctx, { at }) => {
+        await ctx.enqueue("reports.report.make" as never, { at: at.toISOString() } as never, { tenantId: "acme" });
+      },
+    });
+    r.job("report.make", {
+      input: z.object({ at: z.string() }),
+      handler: async (ctx) => {
+        if (isAsking) heard = await ask(ctx);
+        else await ctx.query("guarded.caller.authenticated", {});
+      },
+    });
+  });
+  const own = await startTestApp(buildServer({ features: [guarded, reports] }));
+  try {
+    own.clock.advance(60_000);
+    await own.settled();
+    const [acme, none] = [{ tenantId: "acme" }, "a tenant and no user"];
+    expect(heard).toEqual({
+      ...{ open: acme, everyone: acme, tenant: acme },
+      ...{ authenticated: refused("authenticated", "authenticated", none), editor: refused("roles(editor)", "editor", none) },
+      combined: refused(combined, "combined", none),
+    });
+    isAsking = false;
+    own.clock.advance(60_000);
+    // Names the query and the reason, for whoever reads the failing test.
+    await expect(own.settled()).rejects.toThrow(String(refused("authenticated", "authenticated", none)[2]));
+  } finally {
+    await own.close();
+  }
+}, 60_000);
 
 test("a query that refuses the caller of a handler answers the request, and says how to sign in", async () => {
   const response = await app.fetch("/config-key");

@@ -19,7 +19,9 @@ import type { Logger } from "../log/logger.ts";
 import { openAcrossTenants } from "./across-tenants.ts";
 import type { Adapters, DatabaseRequest } from "./adapters.ts";
 import { receiveResult } from "./check-output.ts";
+import type { EffectCaller } from "./effect-ledger.ts";
 import { ownMetrics } from "./own-metrics.ts";
+import type { RunCommits } from "./run-commits.ts";
 import type { Runtime } from "./runtime.ts";
 import { logOf, type RequestScope } from "./scope.ts";
 
@@ -27,20 +29,27 @@ import { logOf, type RequestScope } from "./scope.ts";
 export interface ContextParts {
   /** Makes the request as handlers see it, for the first that looks at it. */
   readonly request?: (() => RequestView) | undefined;
-  /** Commits the run; absent in a query. */
-  readonly commit?: CommitResult | undefined;
-  /** Gives what follows from the run; absent in a query. */
-  readonly effects?: (() => Pick<Effects, "publish" | "enqueue" | "unschedule" | "deliver" | "step">) | undefined;
-  /** Whether nobody's request is behind the run; default: it is a message's. */
-  readonly isSystem?: boolean;
+  /** The run's commits and effects; absent in a query. */
+  readonly commits?: Pick<RunCommits<unknown>, "commit" | "start"> | undefined;
 }
 
-/** Commits items with what a handler returns. */
-export type CommitResult = (items: readonly CommitItem[], result: unknown) => Promise<void>;
+/** Who a `ctx` is for. Only a handler and its hooks have effects. */
+type ContextOwner = EffectCaller | "query";
 
-/** Makes the `ctx` of one request or message (specification 2.6): the scope knows its handler and its user, the adapters are open. */
+/** The contexts of one request or message. */
+export interface Contexts {
+  of(owner: ContextOwner): PipelineContext;
+}
+
+/** Makes the `ctx` of one query (specification 2.6): the scope knows its handler and its user, the adapters are open. */
 export function createContext(scope: RequestScope, adapters: Adapters, parts: ContextParts): PipelineContext {
-  return new Session(scope, adapters, parts, scope.user).contextFor(undefined);
+  return createContexts(scope, adapters, parts).of("query");
+}
+
+/** Makes the contexts of one run. They share its configuration session. */
+export function createContexts(scope: RequestScope, adapters: Adapters, parts: ContextParts): Contexts {
+  const session = new Session(scope, adapters, parts, scope.user);
+  return { of: (owner) => new Context(session, session.log, undefined, owner) };
 }
 
 /**
@@ -78,6 +87,10 @@ class Session implements OperatorSession, DatabaseRequest {
 
   get userId(): string | undefined {
     return this.user.id;
+  }
+
+  get handler(): string | undefined {
+    return this.scope.handler;
   }
 
   get held(): HeldDecisions {
@@ -125,16 +138,8 @@ class Session implements OperatorSession, DatabaseRequest {
   }
 
   acrossTenants(reason: string): Database {
-    const { headers, user } = this.scope;
-    // The scope of a message has no headers. A session for another owner is still a run of the scope's tenant.
-    const isSystem = (this.parts.isSystem ?? headers === undefined) && user.tenantId === undefined;
-    return openAcrossTenants(this, this.#adapters, isSystem, reason);
-  }
-
-  /** The items of a commit as they were checked, where the server has tables with tenants. */
-  checkItems(items: readonly CommitItem[]): readonly CommitItem[] {
-    const { wall } = this.#adapters;
-    return wall === undefined ? items : wall.checkItems(items, this);
+    // A session for another owner is still of the scope's run.
+    return openAcrossTenants(this, this.#adapters, this.scope.isSystem, reason);
   }
 
   get request(): RequestView | undefined {
@@ -150,8 +155,8 @@ class Session implements OperatorSession, DatabaseRequest {
     return this.runtime.resolver.override(id);
   }
 
-  contextFor(node: ComputedNode | undefined): PipelineContext {
-    return new Context(this, this.log, node);
+  contextFor(node: ComputedNode): PipelineContext {
+    return new Context(this, this.log, node, "query");
   }
 
   logFor(handler: string | undefined): Logger {
@@ -167,12 +172,13 @@ class Session implements OperatorSession, DatabaseRequest {
 class Context implements PipelineContext {
   readonly #session: Session;
   readonly #node: ComputedNode | undefined;
+  readonly #owner: ContextOwner;
   readonly user: User;
   readonly log: Logger;
   readonly requestId: string;
   readonly config: PipelineContext["config"] = (handle) => readConfig(this.#session, handle, this.#node);
   readonly query: PipelineContext["query"] = (name, input) => runQuery(this.#session, name, input, this.#node);
-  readonly commit: PipelineContext["commit"] = (items, result) => commitRun(this.#session, items, result);
+  readonly commit: PipelineContext["commit"] = (items, result) => commit(this.#session, this.#owner, items, result);
   readonly db: Database;
   declare readonly signal?: AbortSignal;
   declare readonly request?: RequestView;
@@ -188,31 +194,36 @@ class Context implements PipelineContext {
 
   // Made when they are first looked at. On the prototype, because an accessor of the object's own is a fourteenth of a request's time.
   static {
-    const member = (name: keyof PipelineContext, get: (session: Session) => unknown) =>
+    const member = (name: keyof PipelineContext, get: (session: Session, owner: ContextOwner) => unknown) =>
       Object.defineProperty(Context.prototype, name, {
         get(this: Context) {
-          return get(this.#session);
+          return get(this.#session, this.#owner);
         },
       });
     member("request", (session) => session.request);
     member("trace", (session) => session.scope.trace);
     member(
       "publish",
-      (session) => async (type: string, payload: unknown) => effectsOf(session, "publish").publish(type, payload),
+      (session, owner) => (type: string, payload: unknown) =>
+        start(session, owner, "publish", (effects) => effects.publish(type, payload)),
     );
     member(
       "enqueue",
-      (session) => async (name: string, payload: unknown, options?: EnqueueOptions) =>
-        effectsOf(session, "enqueue").enqueue(name, payload, options),
+      (session, owner) => (name: string, payload: unknown, options?: EnqueueOptions) =>
+        start(session, owner, "enqueue", (effects) => effects.enqueue(name, payload, options)),
     );
-    member("unschedule", (session) => async (jobId: string) => effectsOf(session, "unschedule").unschedule(jobId));
+    member(
+      "unschedule",
+      (session, owner) => (jobId: string) => start(session, owner, "unschedule", (effects) => effects.unschedule(jobId)),
+    );
     member(
       "step",
-      (session) => async (name: string, options: StepOptions, call: (key: string) => unknown) =>
-        effectsOf(session, "step").step(name, options, call),
+      (session, owner) => (name: string, options: StepOptions, call: (key: string) => unknown) =>
+        start(session, owner, "step", (effects) => effects.step(name, options, call)),
     );
-    member("delivery", (session) => {
-      const send: Effects["deliver"] = async (...message) => effectsOf(session, "delivery.send").deliver(...message);
+    member("delivery", (session, owner) => {
+      const send: Effects["deliver"] = (...message) =>
+        start(session, owner, "delivery.send", (effects) => effects.deliver(...message));
       return Object.freeze({ send });
     });
     // Safe: the events that are read are checked against the schema of their type.
@@ -221,10 +232,11 @@ class Context implements PipelineContext {
     member("acrossTenants", (session) => (reason: string) => session.acrossTenants(reason));
   }
 
-  constructor(session: Session, log: Logger, node: ComputedNode | undefined) {
+  constructor(session: Session, log: Logger, node: ComputedNode | undefined, owner: ContextOwner) {
     const { user, signal } = session;
     this.#session = session;
     this.#node = node;
+    this.#owner = owner;
     this.user = user;
     this.log = log;
     this.requestId = session.scope.requestId;
@@ -256,22 +268,30 @@ function readConfig<Value>(session: Session, handle: ConfigKeyHandle<Value>, nod
   return value as Promise<Value>; // safe: as above
 }
 
-async function commitRun<Result>(session: Session, items: readonly CommitItem[], result: Result): Promise<Result> {
-  const { commit } = session.parts;
-  if (commit === undefined) throw new Error("ctx.commit: a query reads; commit in a write");
-  await commit(session.checkItems(items), result);
-  return result;
-}
-
 /** Loaded with the first: few handlers look at events of before. */
 async function* readEvents(session: Session, type: string, range: EventRange | undefined): AsyncGenerator<KeptEvent> {
   const { tenantEvents } = await import("./tenant-events.ts");
   yield* tenantEvents(session, session.keptEvents, type, range);
 }
 
-function effectsOf({ parts }: Session, call: string): ReturnType<NonNullable<ContextParts["effects"]>> {
-  if (parts.effects === undefined) throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
-  return parts.effects();
+/** Thrown at once, not with the promise: nobody can forget to look. */
+function start<Started>(
+  session: Session,
+  owner: ContextOwner,
+  call: string,
+  work: (effects: Effects) => Promise<Started>,
+): Promise<Started> {
+  const { commits } = session.parts;
+  if (commits === undefined || owner === "query") {
+    throw new Error(`ctx.${call}: a query reads; do it in a write, a consumer or a job`);
+  }
+  return commits.start(owner, work);
+}
+
+function commit<Result>(session: Session, owner: ContextOwner, items: readonly CommitItem[], result: Result): Promise<Result> {
+  const { commits } = session.parts;
+  if (commits === undefined || owner === "query") throw new Error("ctx.commit: a query reads; commit in a write");
+  return commits.commit(owner, items, result);
 }
 
 function plainValue({ value }: Resolved): unknown {
@@ -287,8 +307,8 @@ async function runQuery(session: Session, name: string, input: unknown, node: Co
     );
   }
   // Its handler may rely on what the rule asks for, whoever calls.
-  if (declaration.access !== undefined) assertAllowed(declaration.access, session.user);
-  const ctx = new Context(session, session.logFor(declaration.name), node);
+  if (declaration.access !== undefined) assertAllowed(declaration.access, session.user, declaration.name);
+  const ctx = new Context(session, session.logFor(declaration.name), node, "query");
   const accepted = await validateInput(declaration.input, input);
   const result = await receiveResult(declaration, declaration.run(ctx, accepted), session.scope, ctx.log);
   // Safe: the query's own declaration promises this type, and its schema gives it.

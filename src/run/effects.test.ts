@@ -300,6 +300,19 @@ describe("a job", () => {
     expect(lastError()).toContain(why);
   });
 
+  test.each([
+    [{ delay: 5 }, 'ctx.enqueue: unknown option "delay"; known are delaySeconds, at, tenantId'],
+    [{ at: new Date(0), delaySecond: 1 }, 'unknown option "delaySecond"'],
+    [5, "ctx.enqueue: the options are 5; pass an object with delaySeconds, at, tenantId"],
+    [null, "the options are null"],
+    [[5], "the options are [5]"],
+  ])("is not enqueued at once where its options are misspelled: %j", async (options, why) => {
+    const before = app.jobs.length;
+    work = (ctx) => ctx.enqueue("notes.note.print", { text: "late" }, options as never);
+    expect((await post("/do")).status).toBe(500);
+    expect([lastError(), app.jobs.length]).toEqual([expect.stringContaining(why), before]);
+  });
+
   test("cannot be enqueued by a query", async () => {
     work = (ctx) => ctx.enqueue("notes.note.print", { text: "read" });
     expect((await app.fetch("/look")).status).toBe(500);

@@ -4,8 +4,9 @@ import type { JobDeclaration } from "../declare/message-handlers.ts";
 import type { EnqueueOptions, StepOptions } from "../declare/pipeline-context.ts";
 import { usesMessages } from "../declare/registry.ts";
 import { AccessDeniedError } from "../errors/errors.ts";
+import { assertKnownOptions } from "../errors/known-options.ts";
 import { quoted } from "../errors/quoted.ts";
-import type { Cause } from "../events/cause.ts";
+import { asksSystem, type Cause } from "../events/cause.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import { type Delivery, deliveryJob } from "../events/delivery.ts";
 import { envelopeText, eventPayload } from "../events/envelope.ts";
@@ -14,49 +15,76 @@ import type { KeptContent } from "../events/kept-events.ts";
 import type { OutboxRow } from "../events/outbox.ts";
 import { wirePayload } from "../events/wire-payload.ts";
 import { isIdentifier } from "../identity/claims.ts";
-import { saysNotDone, type WriteAnswer } from "../once/answer.ts";
 import type { TransactionItem } from "../once/claim-store.ts";
 import { derivedId } from "../once/derived-id.ts";
 import type { RunParts } from "../once/once-run.ts";
-import { createRunCommit } from "../once/run-commit.ts";
 import type { Steps } from "../once/steps.ts";
 import type { Adapters } from "./adapters.ts";
+import type { EffectCaller, EffectLedger } from "./effect-ledger.ts";
 import type { Runs } from "./runs.ts";
 import type { RequestScope } from "./scope.ts";
 
-/** How long an answer waits for its events to be dispatched, in milliseconds; they arrive all the same. */
-const dispatchMs = 2_000;
-
-/** Creates the {@link Effects} of one run. */
-export function createEffects(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause): Effects {
-  const effects = new RunEffects(scope, adapters, runs, run, cause);
-  return scope.spans?.producing(effects) ?? effects;
+/** An effect that joins the commit of its run. */
+export interface HeldEffect {
+  readonly kind: "event" | "job" | "delivery";
+  /** The type of an event, the name of a job, the channel of a delivery. */
+  readonly name: string;
+  readonly row: OutboxRow;
+  /** The item that keeps an event, beside its row. */
+  readonly kept?: TransactionItem | undefined;
 }
 
-class RunEffects implements Effects {
+/** The parts of a run that its effects work with. */
+export interface EffectsOptions {
+  readonly scope: RequestScope;
+  readonly adapters: Adapters;
+  readonly runs: Runs;
+  readonly run: RunParts;
+  readonly cause: Omit<Cause, "originator">;
+  readonly ledger: EffectLedger<HeldEffect>;
+}
+
+/** Makes the effects of one run: those that join its commit are held in the ledger, the others happen at once. */
+export class RunEffects {
   readonly #scope: RequestScope;
   readonly #adapters: Adapters;
   readonly #runs: Runs;
   readonly #run: RunParts;
   readonly #cause: Cause;
-  readonly #held: OutboxRow[] = [];
-  /** What keeps events, beside their rows in the outbox. */
-  readonly #kept: TransactionItem[] = [];
-  /** Jobs that are due later. */
-  readonly #waiting: OutboxRow[] = [];
-  readonly #ordinals = new Map<string, number>();
-  #hasSettled = false;
-  #steps: Promise<Steps> | undefined;
+  readonly #ledger: EffectLedger<HeldEffect>;
+  #opening: Promise<Steps> | undefined;
+  #steps: Steps | undefined;
 
-  constructor(scope: RequestScope, adapters: Adapters, runs: Runs, run: RunParts, cause: Cause) {
+  constructor({ scope, adapters, runs, run, cause, ledger }: EffectsOptions) {
     this.#scope = scope;
     this.#adapters = adapters;
     this.#runs = runs;
     this.#run = run;
-    this.#cause = cause;
+    this.#cause = { ...cause, originator: scope.isSystem ? "system" : undefined };
+    this.#ledger = ledger;
   }
 
-  async publish(type: string, payload: unknown): Promise<void> {
+  /** The effects as a handler or a hook asks for them. */
+  of(caller: EffectCaller): Effects {
+    const effects: Effects = {
+      publish: (type, payload) => this.#publish(caller, type, payload),
+      enqueue: (name, payload, options) => this.#enqueue(caller, name, payload, options),
+      unschedule: (jobId) => this.#unschedule(jobId),
+      // Safe: the channel's schema checks the message.
+      deliver: (channel: string, message: unknown, options) =>
+        this.#deliver(caller, channel, message as DeliveryMessage, options),
+      step: (name, options, call) => this.#step(caller, name, options, call),
+    };
+    return this.#scope.spans?.producing(effects) ?? effects;
+  }
+
+  /** Whether the call comes from within a step, which would wait for the commit that waits for it. */
+  isInStep(): boolean {
+    return this.#steps?.isInside() === true;
+  }
+
+  async #publish(caller: EffectCaller, type: string, payload: unknown): Promise<void> {
+    const attempt = this.#ledger.start(caller, "ctx.publish", "publish");
     const { registry } = this.#scope.runtime.server;
     const declaration = registry.events.get(type);
     if (declaration === undefined) {
@@ -70,41 +98,47 @@ class RunEffects implements Effects {
     this.#scope.spans?.named(eventId);
     const trace = this.#scope.trace.headers();
     const text = envelopeText(event, { proof, trace });
-    const kept = keptDays === undefined ? [] : [await this.#keep(event, keptDays, trace)];
-    this.#assertOpen("ctx.publish", "publish");
-    this.#held.push(this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text));
-    this.#kept.push(...kept);
+    const kept = keptDays === undefined ? undefined : await this.#keep(event, keptDays, trace);
+    const row = this.#runs.outbox.row({ eventId, type, tenantId: event.tenantId }, text);
+    this.#ledger.hold(attempt, { kind: "event", name: type, row, kept });
   }
 
-  async enqueue(name: string, payload: unknown, options?: EnqueueOptions): Promise<{ readonly jobId: string }> {
+  async #enqueue(
+    caller: EffectCaller,
+    name: string,
+    payload: unknown,
+    options: EnqueueOptions | undefined,
+  ): Promise<{ readonly jobId: string }> {
     const declaration = this.#scope.runtime.server.registry.jobs.get(name);
     if (declaration === undefined) {
       throw new Error(`ctx.enqueue: no feature of this server declares the job ${String(name)}; declare it with r.job`);
     }
+    assertKnownOptions("ctx.enqueue", options, enqueueOptions);
     const cause = this.#causeFor(options?.tenantId);
     const refuse = (problems: string) => misfit("ctx.enqueue", `the payload of ${name}`, problems);
-    if (options !== undefined) {
+    if (options?.delaySeconds !== undefined || options?.at !== undefined) {
+      const attempt = this.#ledger.start(caller, "ctx.enqueue", "enqueue what is due later");
+      const counted = this.#partsOf("later", name);
       const { dueId, dueMsOf, dueRow } = await import("../events/later.ts");
       const dueMs = dueMsOf(options, this.#scope.runtime.clock.now());
-      if (dueMs !== undefined) {
-        const jobId = dueId(dueMs, ...this.#partsOf("later", name));
-        await checkPayload(declaration.input, payload, refuse);
-        const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
-        // One of its own: what enqueues itself again and again would otherwise be dropped as its own repeat.
-        const { text, ...queued } = await this.#queued({ ...declaration, dedupKey: () => jobId }, job);
-        this.#assertOpen("ctx.enqueue", "enqueue what is due later");
-        this.#waiting.push(dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }));
-        return { jobId };
-      }
+      const jobId = dueId(dueMs, ...counted);
+      await checkPayload(declaration.input, payload, refuse);
+      const job = { jobId, name, payload: jobPayload(name, payload), ...cause };
+      // One of its own: what enqueues itself again and again would otherwise be dropped as its own repeat.
+      const { text, ...queued } = await this.#queued({ ...declaration, dedupKey: () => jobId }, job);
+      this.#ledger.hold(attempt, { kind: "job", name, row: dueRow({ jobId, name, tenantId: job.tenantId, text, ...queued }) });
+      return { jobId };
     }
-    const jobId = this.#derive("job", name);
+    const jobId = derivedId(this.#run.seed(), "job", name, this.#ledger.ordinalAtOnce("job", name));
     await checkPayload(declaration.input, payload, refuse);
-    await this.#send(declaration, { jobId, name, payload: jobPayload(name, payload), ...cause });
+    const { text, ...queued } = await this.#queued(declaration, { jobId, name, payload: jobPayload(name, payload), ...cause });
+    const { jobs } = await this.#adapters.messaging.open();
+    await jobs.send(text, queued);
     this.#scope.log.info("job.enqueued", { job: name, enqueuedId: jobId });
     return { jobId };
   }
 
-  async unschedule(jobId: string): Promise<boolean> {
+  async #unschedule(jobId: string): Promise<boolean> {
     const { duePlace } = await import("../events/later.ts");
     const place = duePlace(jobId);
     if (place === undefined) return false;
@@ -113,14 +147,17 @@ class RunEffects implements Effects {
     return isTakenBack;
   }
 
-  async deliver(
+  async #deliver(
+    caller: EffectCaller,
     channel: string,
-    message: Readonly<Record<string, unknown>>,
+    message: DeliveryMessage,
     { key }: { readonly key?: string } = {},
   ): Promise<void> {
-    const declaration = this.#scope.runtime.channels.get(channel);
+    const { runtime } = this.#scope;
+    const attempt = this.#ledger.start(caller, "ctx.delivery.send", "send");
+    const declaration = runtime.channels.get(channel);
     if (declaration === undefined) {
-      const known = [...this.#scope.runtime.channels.keys()].join(", ");
+      const known = [...runtime.channels.keys()].join(", ");
       throw new Error(`ctx.delivery.send: there is no channel ${String(channel)}; there are ${known}`);
     }
     const ownId = this.#derive("delivery", channel);
@@ -138,81 +175,29 @@ class RunEffects implements Effects {
       message: wirePayload(message, `ctx.delivery.send: the message for ${channel}`),
       key: key === undefined ? ownId : `=${key}`,
     };
-    await this.#send(this.#scope.runtime.deliveryJob, { jobId, name: deliveryJob, payload: delivery, ...this.#cause });
-    this.#scope.log.info("delivery.enqueued", { channel, deliveryId: jobId });
+    const job = { jobId, name: deliveryJob, payload: delivery, ...this.#cause };
+    const { text, ...queued } = await this.#queued(runtime.deliveryJob, job);
+    const { queuedRow } = await import("../events/later.ts");
+    const row = queuedRow(runtime.clock.now(), { jobId, name: deliveryJob, tenantId, text, ...queued });
+    this.#ledger.hold(attempt, { kind: "delivery", name: channel, row });
   }
 
-  async step(name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown> {
+  async #step(caller: EffectCaller, name: string, options: StepOptions, call: (key: string) => unknown): Promise<unknown> {
     const held = this.#run.held();
     if (held === undefined) throw new Error(noClaim);
+    this.#ledger.start(caller, "ctx.step", "begin a step");
     // Loaded with the first step: no other run needs it.
-    this.#steps ??= import("./open-steps.ts").then(({ openSteps }) => openSteps(this.#scope, this.#adapters, this.#runs, held));
-    return (await this.#steps).step(name, options, call);
+    this.#opening ??= import("./open-steps.ts").then(({ openSteps }) => openSteps(this.#scope, this.#adapters, this.#runs, held));
+    this.#steps = await this.#opening;
+    return this.#steps.step(name, options, call);
   }
 
-  commit(items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
-    return this.#commit(this.#run.commit, items, answer);
-  }
-
-  async settle(answer: () => WriteAnswer, joining?: () => Promise<readonly TransactionItem[]>): Promise<void> {
-    if (!this.#run.hasCommitted() && (this.#held.length + this.#waiting.length > 0 || joining !== undefined)) {
-      const given = answer();
-      const items = saysNotDone(given) ? undefined : ((await joining?.()) ?? []);
-      if (items !== undefined && this.#held.length + this.#waiting.length + items.length > 0) {
-        // One with cookies is never stored, so the claim is released: its events go by themselves.
-        await this.#commit(given.cookies.length === 0 ? this.#run.commit : this.#unclaimedCommit, items, given);
-      }
-    }
-    this.#hasSettled = true;
-  }
-
-  async #commit(commit: RunParts["commit"], items: readonly TransactionItem[], answer: WriteAnswer): Promise<void> {
-    const rows = this.#held;
-    const stored = [...rows, ...this.#waiting].map((row) => this.#adapters.outbox.item(row));
-    await commit(items, answer, [...stored, ...this.#kept]);
-    for (const { type, eventId, sort } of this.#waiting) {
-      const dueAt = new Date(Number(sort.slice(0, sort.indexOf("#")))).toISOString();
-      this.#scope.log.info("job.scheduled", { job: type, scheduledId: eventId, dueAt });
-    }
-    await this.#dispatch(rows);
-  }
-
-  /** Where a job comes from: a run of the system may enqueue it for a tenant. A message has no headers. */
+  /** Where a job comes from: a run of the system may enqueue it for a tenant. */
   #causeFor(tenantId: string | undefined): Cause {
     if (tenantId === undefined) return this.#cause;
-    const { headers, user } = this.#scope;
-    if (headers !== undefined || user.tenantId !== undefined) {
-      throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
-    }
+    if (!this.#scope.isSystem) throw new AccessDeniedError("ctx.enqueue for a tenant takes a run of the system");
     if (!isIdentifier(tenantId)) throw new TypeError(`ctx.enqueue: tenantId is ${quoted(tenantId)}; use a text`);
     return { ...this.#cause, tenantId };
-  }
-
-  /** A commit apart from the claim. */
-  readonly #unclaimedCommit: RunParts["commit"] = (...given) => {
-    const { clock } = this.#scope.runtime;
-    const { pause } = this.#runs.once;
-    const { tenantId } = this.#cause;
-    const parts = { claim: undefined, tenantId, cipher: undefined, toStored: undefined, signal: undefined };
-    return createRunCommit({ store: this.#adapters.claims, clock, pause, ...parts }).commit(...given);
-  };
-
-  /** Dispatches what was committed, and waits for it; where the bus is slow, no longer than a moment. */
-  async #dispatch(rows: readonly OutboxRow[]): Promise<void> {
-    if (rows.length === 0) return;
-    for (const { type, eventId } of rows) this.#scope.log.info("event.published", { event: type, publishedId: eventId });
-    const dispatched = this.#runs.outbox.dispatch(rows);
-    let timer: NodeJS.Timeout | undefined;
-    const timeout = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, dispatchMs);
-    });
-    await Promise.race([dispatched, timeout]).finally(() => clearTimeout(timer));
-  }
-
-  async #send(declaration: QueuedJob, job: JobMessage): Promise<void> {
-    const { text, ...queued } = await this.#queued(declaration, job);
-    const { jobs } = await this.#adapters.messaging.open();
-    await jobs.send(text, queued);
   }
 
   /** A job as it goes into the queue. */
@@ -221,18 +206,13 @@ class RunEffects implements Effects {
     const { name, tenantId, userId, payload } = job;
     const identity = { name, tenantId, userId: dedupScope === "user" ? userId : undefined };
     const known = dedupKey === undefined ? ["payload", payload] : ["key", keyOf("dedupKey", name, dedupKey(payload))];
-    const deduplicationId = jobHash(identity, known);
+    // An anonymous request's job may do less than an equal one of the system, so it does not replace one.
+    const deduplicationId = jobHash(identity, asksSystem(job) ? [...known, "system"] : known);
     const group = order === undefined ? deduplicationId : jobHash(identity, ["order", keyOf("order", name, order(payload))]);
     const proof = await (await this.#scope.runtime.messages.open()).signJob(job);
     this.#scope.spans?.named(job.jobId);
     const text = jobText(job, { proof, trace: this.#scope.trace.headers() });
     return { text, group, deduplicationId };
-  }
-
-  /** What joins the commit is asked for before it. */
-  #assertOpen(call: string, verb: string): void {
-    if (this.#hasSettled || this.#run.hasCommitted())
-      throw new Error(`${call}: the run has committed; ${verb} before ctx.commit, and in a hook before \`after\``);
   }
 
   /** Makes what keeps an event, and notes its day before: a day with an event is always found. */
@@ -256,12 +236,13 @@ class RunEffects implements Effects {
   }
 
   #partsOf(kind: string, name: string): readonly (string | number)[] {
-    const counted = `${kind} ${name}`;
-    const ordinal = this.#ordinals.get(counted) ?? 0;
-    this.#ordinals.set(counted, ordinal + 1);
-    return [this.#run.seed(), kind, name, ordinal];
+    return [this.#run.seed(), kind, name, this.#ledger.ordinal(kind, name)];
   }
 }
+
+type DeliveryMessage = Readonly<Record<string, unknown>>;
+
+const enqueueOptions: readonly string[] = ["delaySeconds", "at", "tenantId"] satisfies (keyof EnqueueOptions)[];
 
 /** What is asked of a job that is enqueued. */
 export type QueuedJob = Pick<JobDeclaration, "dedupKey" | "dedupScope" | "order">;
@@ -275,7 +256,8 @@ function keyOf(option: string, job: string, key: unknown): string {
 const noClaim =
   "ctx.step: nothing claims this run, so that no later one would know of the step; ask for an Idempotency-Key (`once: { required: true }`), or do it in a consumer or a job";
 
-const noQueue = "this server has no queue; declare an event, a job or a channel in one of its features";
+const noQueue =
+  "this server has no queue; declare an event, a job or a channel in one of its features, or set delivery.webhook in buildServer";
 
 function misfit(call: string, what: string, problems: string): TypeError {
   return new TypeError(`${call}: ${what} does not fit its schema (${problems})`);

@@ -22,7 +22,7 @@ export async function openSteps(scope: RequestScope, adapters: Adapters, runs: R
     pause: runs.once.pause,
     signal: runSignal,
     facts: { handler, requestId },
-    keepMs: wanted.retentionMs,
+    keepMs: wanted.kind === "write" ? wanted.retentionMs : undefined,
     // As the answer of the write.
     cipherOf: wanted.cipher === undefined ? undefined : cipherOf,
   });

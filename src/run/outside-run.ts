@@ -37,7 +37,7 @@ export async function runOutside<Result>(
   const { reason, userId: id, tenantId, roles = [] } = options;
   const requestId = options.requestId ?? runtime.newRequestId();
   const user: User = Object.freeze({ id, tenantId, roles: Object.freeze([...new Set(roles)]) });
-  const facts = { requestId, user, handler, deadlineMs: undefined, logFields: {}, signal };
+  const facts = { requestId, user, handler, deadlineMs: undefined, isSystem: tenantId === undefined, logFields: {}, signal };
   return runInMessageScope(runtime, facts, async (scope) => {
     scope.log.info("run.started", { reason });
     try {

@@ -6,8 +6,9 @@ import { errorResponse } from "../http/error-response.ts";
 import { bodyTooLarge, readInput, validateInput } from "../http/input.ts";
 import type { HttpRequest, HttpResponse } from "../http/message.ts";
 import { requestView } from "../http/request-view.ts";
-import { isWebResponse, isWebStream, toResponse } from "../http/response.ts";
+import { isWebResponse, toResponse } from "../http/response.ts";
 import type { RouteTable } from "../http/route-table.ts";
+import { begun, isWebStream } from "../http/stream.ts";
 import { readResponse } from "../http/web-response.ts";
 import { type AccessRule, allows, describeRule, needsIdentity } from "../identity/access.ts";
 import type { Credentials } from "../identity/authenticator.ts";
@@ -117,7 +118,7 @@ export async function answer<HostResponse>(
   const development = runtime.environment === "development";
   const response = toResponse(given, { kind: "query", head, development, status: declaration.status });
   noteStatus(scope, declaration, response);
-  return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body) } : response);
+  return shape(isWebStream(response.body) ? { ...response, body: await begun(response.body, request.signal) } : response);
 }
 
 function noteStatus(scope: RequestScope, { status: declared }: HandlerDeclaration, { status }: HttpResponse): void {
@@ -180,22 +181,6 @@ function rereadInput(
     // Safe: the route matched before.
     return inputOf(request, declaration, (match as Extract<typeof match, { kind: "found" }>).params, body);
   };
-}
-
-/** A stream whose first chunk is there: one that fails before it is an error like any other, and not a torn response. */
-async function begun(stream: ReadableStream<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
-  const reader = stream.getReader();
-  const first = await reader.read();
-  let isFirst = true;
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = isFirst ? first : await reader.read();
-      isFirst = false;
-      if (done) controller.close();
-      else controller.enqueue(value);
-    },
-    cancel: (reason) => reader.cancel(reason),
-  });
 }
 
 type FailedRequest = Pick<HttpRequest, "headers" | "method"> & { readonly signal?: AbortSignal | undefined };

@@ -2,21 +2,23 @@ import { describeError } from "../errors/describe.ts";
 import { isPermanent } from "../errors/permanent-error.ts";
 import { type ReadMessage, readMessage } from "../events/message-guard.ts";
 import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { messageRetentionMs } from "../once/claim.ts";
 import type { Adapters } from "./adapters.ts";
 import { type Consumed, type ConsumeOptions, consumeEvent, runJob } from "./consume.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** After how long a message that failed is tried again, by how often it was received, in milliseconds. */
 const backoffMs = [1_000, 5_000, 20_000, 60_000, 120_000];
+const longestBackoffMs = Math.max(...backoffMs);
 
 /** What happens to a message. */
 export type Processed =
   /** It is to be acknowledged. */
   | { readonly kind: "done" }
   /** It was handed back, and comes again after so long. */
-  | { readonly kind: "later"; readonly afterMs: number }
-  /** It lies in the dead-letter queue, and one line says why. */
-  | { readonly kind: "dead-lettered" };
+  | { readonly kind: "later"; readonly afterMs: number; readonly reason?: string }
+  /** It is in the dead-letter queue, and one line has the reason. */
+  | { readonly kind: "dead-lettered"; readonly reason: string };
 
 /** Processes a message, and returns what happens to it. Never throws. */
 export async function processMessage(
@@ -49,9 +51,11 @@ async function consume(
   read: ReadMessage,
   { deadlineMs }: Pick<ConsumeOptions, "deadlineMs">,
 ): Promise<Consumed> {
+  const redelivery = queue.redeliveryMs(longestBackoffMs);
   const guard = runtime.messages.value ?? (await runtime.messages.open());
   await guard.admit(read, queue, id);
-  const options = { deadlineMs, attempt, sinceMs, parent: read.trace };
+  const retentionMs = messageRetentionMs(await redelivery);
+  const options = { deadlineMs, attempt, sinceMs, parent: read.trace, retentionMs };
   return "job" in read ? runJob(runtime, adapters, read.job, options) : consumeEvent(runtime, adapters, read.event, options);
 }
 
@@ -63,7 +67,8 @@ async function fail(
   error: unknown,
   read: ReadMessage | undefined,
 ): Promise<Processed> {
-  const { message: reason } = describeError(error, { requestId: "", environment: runtime.environment }).log.data;
+  const { data } = describeError(error, { requestId: "", environment: runtime.environment }).log;
+  const reason = String(data["message"]);
   const trace = read?.trace === undefined ? {} : { trace_id: read.trace.traceId };
   const ids = idsOf(read);
   const facts = { queue: queue.name, messageId: message.id, receives: message.receives, reason, ...trace, ...ids };
@@ -73,7 +78,7 @@ async function fail(
     if ((isLast || isPermanent(error)) && (await queue.deadLetter(message))) {
       runtime.log.error("queue.dead_lettered", facts);
       runtime.metrics?.record("keelson.dead_letters", 1, { "keelson.kind": kindOf(runtime, ids) });
-      return { kind: "dead-lettered" };
+      return { kind: "dead-lettered", reason };
     }
   } catch (failure) {
     runtime.log.error("queue.dead_letter_failed", { ...facts, failure: String(failure) });
@@ -81,7 +86,7 @@ async function fail(
   // Safe: the index is one of the list.
   const afterMs = backoffMs[Math.min(message.receives, backoffMs.length) - 1] as number;
   runtime.log.warn("queue.retry", { ...facts, afterMs });
-  return handBack(runtime, queue, message, afterMs);
+  return { ...(await handBack(runtime, queue, message, afterMs)), reason };
 }
 
 /** Hands a message back. If that fails, it is redelivered when its visibility timeout ends. */
@@ -90,7 +95,7 @@ async function handBack(
   queue: MessageQueue,
   { id, receipt }: QueueMessage,
   afterMs: number,
-): Promise<Processed> {
+): Promise<Extract<Processed, { kind: "later" }>> {
   try {
     await queue.changeVisibility(receipt, afterMs);
   } catch (error) {

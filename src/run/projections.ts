@@ -16,9 +16,9 @@ export interface ProjectingScope extends Pick<AmbientStore, "projecting"> {
 
 /** Writes projections, and knows their versions. */
 export interface Projections extends ActiveVersions {
-  /** Writes an event into the declared version, and into the active one where that is another. */
-  consume(scope: ProjectingScope, ctx: PipelineContext, work: Omit<Projecting, "versions">): Promise<void>;
-  /** Writes an event into some versions. @returns whether it counts; where it was counted before, nothing is written. */
+  /** The version that events go into, beside the declared one: the active one. With the first event of all, that is the declared one. */
+  written(projection: ProjectionDeclaration, tenantId: string | undefined): Promise<number>;
+  /** Writes an event into a version. @returns whether it counts; where it was counted before, nothing is written. */
   project(scope: ProjectingScope, ctx: PipelineContext, work: Projecting): Promise<boolean>;
 }
 
@@ -53,16 +53,15 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
     return version;
   };
 
-  /** The versions that an event goes into. */
-  const written = async ({ name, version }: ProjectionDeclaration, tenantId: string | undefined): Promise<readonly number[]> => {
+  const written: Projections["written"] = async ({ name, version }, tenantId) => {
     const current = await active(name, tenantId);
-    if (current === version) return [version];
-    if (current !== undefined) return [current, version];
+    if (current !== undefined) return current;
     // The first event of all says which version is read until a rebuild switches to another.
     held.clear();
     const first = { version, revision: crypto.randomUUID() };
-    if (await (await store()).activate(name, undefined, first, undefined)) return [version];
-    return [...new Set([await read(name, tenantId), version])].filter((each) => each !== undefined);
+    if (await (await store()).activate(name, undefined, first, undefined)) return version;
+    /* v8 ignore next -- the process that was first has noted one, which is never removed */
+    return (await read(name, tenantId)) ?? version;
   };
 
   return {
@@ -71,11 +70,7 @@ export function createProjections({ projections, store, clock }: ProjectionsOpti
       if (declared === undefined) throw new Error(`the projection ${name} is declared by no feature of this server`);
       return (await active(name, tenantId)) ?? declared.version;
     },
-    consume: async (scope, ctx, work) => {
-      const versions = await written(work.projection, work.event.tenantId);
-      if (await project(scope, ctx, await store(), { ...work, versions })) return;
-      scope.log.debug("projection.counted_before", { projection: work.projection.name });
-    },
+    written,
     project: async (scope, ctx, work) => project(scope, ctx, await store(), work),
   };
 }
@@ -94,15 +89,15 @@ export function effectiveVersion({
 /** An event on its way into a projection. */
 export interface Projecting {
   readonly projection: ProjectionDeclaration;
-  /** The versions that it goes into. */
-  readonly versions: readonly number[];
+  /** The version that it goes into. */
+  readonly version: number;
   readonly event: SharedEvent;
   readonly keptDays: number;
 }
 
-/** Its items and its marks are one commit. @throws what the projection throws, and what its commit does. */
+/** Its items and its mark are one commit. @throws what the projection throws, and what its commit does. */
 async function project(scope: ProjectingScope, ctx: PipelineContext, store: ProjectionStore, work: Projecting): Promise<boolean> {
-  const { projection, event, keptDays } = work;
+  const { projection, version, event, keptDays } = work;
   const run = projection.on.get(event.type) as NonNullable<ReturnType<typeof projection.on.get>>; // safe: its consumers are of its types
   const { commit: _commit, ...own } = ctx;
   const reads: ProjectionContext = Object.freeze({
@@ -111,31 +106,22 @@ async function project(scope: ProjectingScope, ctx: PipelineContext, store: Proj
     events: ctx.events,
     acrossTenants: ctx.acrossTenants,
   });
-  const items = new Map<number, readonly CommitItem[]>();
-  for (const version of work.versions) {
-    scope.projecting = { name: projection.name, version };
-    try {
-      const given = await run(reads, event, { version });
-      if (!Array.isArray(given))
-        throw new TypeError(`the projection ${projection.name} gave ${quoted(given)}; let it return a list of items`);
-      items.set(version, given);
-    } finally {
-      scope.projecting = undefined;
-    }
+  scope.projecting = { name: projection.name, version };
+  let items: readonly CommitItem[];
+  try {
+    const given: unknown = await run(reads, event, { version });
+    if (!Array.isArray(given))
+      throw new TypeError(`the projection ${projection.name} gave ${quoted(given)}; let it return a list of items`);
+    items = given;
+  } finally {
+    scope.projecting = undefined;
   }
-  while (items.size > 0) {
-    const versions = [...items.keys()];
-    const all = [...items.values()].flat();
+  try {
     // Safe: a mark is one action.
-    const marks = versions.map((version) => store.mark(projection.name, version, event, keptDays) as CommitItem);
-    try {
-      await ctx.commit([...all, ...marks], undefined);
-      return true;
-    } catch (error) {
-      const counted = error instanceof CommitConditionError ? versions[error.index - all.length] : undefined;
-      if (counted === undefined) throw error;
-      items.delete(counted);
-    }
+    await ctx.commit([...items, store.mark(projection.name, version, event, keptDays) as CommitItem], undefined);
+    return true;
+  } catch (error) {
+    if (error instanceof CommitConditionError && error.index === items.length) return false;
+    throw error;
   }
-  return false;
 }

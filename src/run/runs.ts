@@ -1,4 +1,4 @@
-import { createOutbox, type Outbox } from "../events/outbox.ts";
+import { createOutbox, type Outbox, type OutboxRow, type OutboxStore, type SweepStops } from "../events/outbox.ts";
 import type { Logger } from "../log/logger.ts";
 import type { Tracing } from "../observe/spans.ts";
 import { createOnce, type Once, type OnceOptions } from "../once/once.ts";
@@ -11,12 +11,14 @@ export interface Runs {
   readonly once: Once;
   /** Dispatches events. */
   readonly outbox: Outbox;
+  /** Sends jobs that were committed with their run. Never throws: what was not sent is left to the sweep, and logged. */
+  sendCommitted(rows: readonly OutboxRow[]): Promise<void>;
 }
 
 /** What {@link Runs} are made of. */
 export interface RunsOptions extends Omit<OnceOptions, "store"> {
   readonly adapters: Adapters;
-  /** Whether there are jobs, which may be due later. */
+  /** Whether the server sends jobs, which may wait in the outbox. */
   readonly hasJobs: boolean;
   readonly log: Logger;
   /** Makes spans; absent where no tracer has registered itself. */
@@ -33,15 +35,24 @@ export function createRuns({ adapters, log, hasJobs, tracing, ...options }: Runs
   const { claims } = once;
   const { clock, metrics } = options;
   const { outbox: store } = adapters;
-  // Loaded with the first sweep: no request needs it.
-  const sweepDue = async (signal: AbortSignal | undefined) => {
-    const { sweepDueJobs } = await import("../events/due-jobs.ts");
-    const jobs = async () => {
-      const { jobs } = await adapters.messaging.open();
-      return tracing === undefined ? jobs : (await tracing.open()).queue(jobs);
-    };
-    return sweepDueJobs({ store, due: await adapters.dueJobs.open(), jobs, claims, clock, log, metrics }, signal);
+  const jobs = async () => {
+    const { jobs } = await adapters.messaging.open();
+    return tracing === undefined ? jobs : (await tracing.open()).queue(jobs);
   };
-  const outbox = createOutbox({ store, bus, claims, clock, log, metrics, sweepDue: hasJobs ? sweepDue : undefined });
-  return { once, outbox };
+  const stops: SweepStops = new Map();
+  const sending = async () => ({ store, due: await adapters.dueJobs.open(), jobs, claims, stops, clock, log, metrics });
+  // Loaded with the first sweep: no request needs it.
+  const sweepDue = async (signal: AbortSignal | undefined, watched: OutboxStore) => {
+    const { sweepDueJobs } = await import("../events/due-jobs.ts");
+    return sweepDueJobs({ ...(await sending()), store: watched }, signal);
+  };
+  const outbox = createOutbox({ store, bus, claims, clock, log, metrics, stops, sweepDue: hasJobs ? sweepDue : undefined });
+  return {
+    once,
+    outbox,
+    sendCommitted: async (rows) => {
+      const { sendCommitted } = await import("../events/due-jobs.ts");
+      await sendCommitted(await sending(), rows);
+    },
+  };
 }

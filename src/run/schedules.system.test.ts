@@ -205,7 +205,9 @@ test("one that fails is tried again, five times, then not until its next time; s
     throw new Error("broken");
   };
   app.clock.advance(60_000);
-  await expect(app.settled()).rejects.toThrow("schedules that failed too often: reports.report.nightly: see app.logs");
+  await expect(app.settled()).rejects.toThrow(
+    "schedules that failed too often: reports.report.nightly (Error: broken): see app.logs",
+  );
   expect(attempts).toBe(5);
   expect(newLines()).toEqual([...Array.from({ length: 5 }, () => "schedule.failed"), "schedule.gave_up"]);
   expect(app.logs.at(-1)).toMatchObject({ level: "error", handler: "reports.report.nightly", attempts: 5 });

@@ -41,6 +41,8 @@ export interface Looked {
     | "gave-up";
   /** When to look again, in milliseconds since the epoch. */
   readonly nextMs: number;
+  /** The message of the error, if it gave up. */
+  readonly reason?: string;
 }
 
 /** After how long a failure is looked at again, in milliseconds. */
@@ -125,7 +127,7 @@ class OneSchedule implements Schedule {
     const outcome = await consumeOnce(runtime, adapters, {
       key: claimKey(["schedule", name], text(atMs)),
       handler: name,
-      cause: { causedBy: id, origRequestId: id, tenantId: undefined, userId: undefined },
+      cause: { causedBy: id, origRequestId: id, originator: "system" },
       id,
       logFields: { firesAt: text(atMs) },
       logPrefix: "schedule",
@@ -171,7 +173,7 @@ class OneSchedule implements Schedule {
       runtime.log.error("schedule.gave_up", { handler: this.name, firesAt: text(atMs), attempts });
       this.#countGivenUp();
     }
-    return { kind: "gave-up", nextMs: nowMs };
+    return { kind: "gave-up", nextMs: nowMs, reason: String(error) };
   }
 
   #countGivenUp(): void {

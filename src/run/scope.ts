@@ -42,6 +42,8 @@ export interface RequestScope extends AmbientStore, ObservedRun {
   misfits: Set<string> | undefined;
   /** Whether its sender had to say who they are, and has: the trace of such a request is joined, unless the server's options say otherwise. */
   isIdentified: boolean;
+  /** Whether the run is the system's: of no tenant, and neither a request nor what one has led to. */
+  isSystem: boolean;
   /** Decided when it is first asked for, and the same from then on. */
   readonly trace: Trace & { readonly spanId?: string };
   /** The request as its host has received it, once the pipeline has it. */
@@ -124,7 +126,7 @@ async function traced<Result>(
 }
 
 /** What is known of a message before its handler runs. */
-export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | "deadlineMs"> {
+export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | "deadlineMs" | "isSystem"> {
   readonly handler: string;
   readonly logFields: Readonly<Record<string, string>>;
   /** Default: none. */
@@ -138,12 +140,13 @@ export interface MessageFacts extends Pick<RequestScope, "requestId" | "user" | 
 /** Opens the scope of a message for one handler, and runs `work` with the ambient context. */
 export function runInMessageScope<Result>(
   runtime: Runtime,
-  { requestId, user, handler, deadlineMs, logFields, signal, parent, subject }: MessageFacts,
+  { requestId, user, handler, deadlineMs, isSystem, logFields, signal, parent, subject }: MessageFacts,
   work: (scope: RequestScope) => Promise<Result>,
 ): Promise<Result> {
   const scope = new Scope(runtime, requestId, undefined, signal, deadlineMs, undefined, logFields, parent);
   scope.user = user;
   scope.handler = handler;
+  scope.isSystem = isSystem;
   if (runtime.tracing !== undefined) return traced(scope, { subject }, work);
   begin(scope, undefined, undefined);
   return runWithStore(scope, work);
@@ -170,6 +173,7 @@ class Scope implements RequestScope {
   misfits: RequestScope["misfits"] = undefined;
   reads: RequestScope["reads"] = undefined;
   isIdentified = false;
+  isSystem = false;
   readonly #parent: SpanContext | undefined;
   asked: RequestScope["asked"] = undefined;
   spans: RunSpans | undefined = undefined;

@@ -163,7 +163,7 @@ describe("a kept event", () => {
     await write(1);
     await app.settled();
     const [first] = await read();
-    app.clock.advance(400_000);
+    app.clock.advance(dayMs + 2 * 3_600_000);
     if (first === undefined) throw new Error("no event");
     const { keptAt: _at, ...message } = first;
     expect(await app.deliver(message)).toBe("processed");
@@ -268,10 +268,14 @@ describe("ctx.events", () => {
     ["page.written", {}, { id: undefined, tenantId: undefined }, /the run has no tenant/],
     ["page.written", { limit: 1.5 }, ann, /`limit` is 1.5; pass a whole number/],
     ["page.written", { limit: -1 }, ann, /`limit` is -1/],
+    ["page.written", { from: new Date(0) }, ann, /unknown option "from"; known are since, until, limit/],
+    ["page.written", 7, ann, /the options are 7; pass an object with since, until, limit/],
+    ["page.written", null, ann, /the options are null/],
+    ["page.written", [new Date(0)], ann, /pass an object/],
     ["page.written", { since: "yesterday" }, ann, /`since` is "yesterday"; pass a valid Date/],
     ["page.written", { until: new Date("x") }, ann, /`until` is an object; pass a valid Date/],
   ])("of %s with %j as %j is refused with the first event", async (type, range, reader, message) => {
-    await expect(read(range, type, reader)).rejects.toThrow(message);
+    await expect(read(range as object, type, reader)).rejects.toThrow(message);
   });
 
   test("refuses an event that does not fit its schema any more, and names it", async () => {

@@ -1,4 +1,5 @@
 import type { Database } from "../context/database.ts";
+import { assertKnownOptions } from "../errors/known-options.ts";
 import { quoted } from "../errors/quoted.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import { readEnvelope } from "../events/envelope.ts";
@@ -46,7 +47,10 @@ export async function* tenantEvents(
   }
 }
 
+const rangeOptions: readonly string[] = ["since", "until", "limit"] satisfies (keyof EventRange)[];
+
 function boundsOf(range: EventRange) {
+  assertKnownOptions("ctx.events", range, rangeOptions);
   const { since, until, limit = Number.POSITIVE_INFINITY } = range;
   if (limit !== Number.POSITIVE_INFINITY && !(Number.isInteger(limit) && limit >= 0)) {
     throw new TypeError(`ctx.events: \`limit\` is ${quoted(limit)}; pass a whole number`);

@@ -228,6 +228,17 @@ describe("before", () => {
     expect(seen).toEqual([{ text: "size number", size: 7 }, ["handler", "size number"]]);
   });
 
+  test("changes a field, and no transform of the schema is applied to its own result, whatever hooks there are", async () => {
+    one = { before: (_ctx, input) => ({ ...input, text: `${input.text}!` }) };
+    two = { before: (_ctx, input) => ({ ...input, text: `${input.text}?` }) };
+    handle = (_ctx, input) => {
+      seen.push(input);
+      return { text: input.text, by: "return" };
+    };
+    expect((await post({ text: "x", size: "3" })).status).toBe(200);
+    expect(seen).toEqual([{ text: "x!?", size: 3 }]);
+  });
+
   test("whose input does not fit fails the write, and names the hook", async () => {
     one = { before: () => ({ text: "far longer than a note may be" }) };
     expect((await post({ text: "x" })).status).toBe(500);

@@ -5,12 +5,11 @@ import type { PipelineContext } from "../declare/pipeline-context.ts";
 import { describeError } from "../errors/describe.ts";
 import { checkPayload } from "../events/check-payload.ts";
 import { bodyOf } from "../http/response.ts";
+import { changedInput, copied } from "./changed-input.ts";
 import type { RequestScope } from "./scope.ts";
 
 /** What features have hooked into one run of a write. */
 export interface WriteHooks {
-  /** Whether a hook runs: it commits nothing by itself. */
-  isRunning(): boolean;
   /**
    * Runs before the handler.
    *
@@ -34,20 +33,12 @@ export function createWriteHooks(
   scope: RequestScope,
   { name, input: schema }: Pick<HandlerDeclaration, "name" | "input">,
   hooks: readonly HookDeclaration[],
+  rawInput: () => unknown,
 ): WriteHooks {
-  let isRunning = false;
   let known: { readonly ctx: PipelineContext; readonly input: unknown } | undefined;
   let result: unknown;
   // Safe, here and below: nothing is asked before `before`, which every run begins with.
   const begun = () => known as NonNullable<typeof known>;
-  const hooked = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-    isRunning = true;
-    try {
-      return await work();
-    } finally {
-      isRunning = false;
-    }
-  };
 
   const accepted = (feature: string, changed: unknown): Promise<unknown> =>
     checkPayload(schema, changed, (problems) => {
@@ -66,35 +57,35 @@ export function createWriteHooks(
   };
 
   return {
-    isRunning: () => isRunning,
-    before: (ctx, given) =>
-      hooked(async () => {
-        let input = given;
-        for (const { feature, before } of hooks) {
-          const changed = await before?.(ctx, input);
-          if (changed !== undefined) input = await accepted(feature, changed);
-        }
-        known = { ctx, input };
-        return input;
-      }),
-    itemsOf: (received) =>
-      hooked(async () => {
-        const { ctx, input } = begun();
-        result = bodyOf(received);
-        const items: CommitItem[] = [];
-        for (const { feature, commit } of hooks) {
-          const added = await commit?.(ctx, input, result);
-          if (Array.isArray(added)) items.push(...added);
-          else if (commit !== undefined)
-            throw new TypeError(`${name}: commit of the hook of ${feature} returned no list of items`);
-        }
-        return items;
-      }),
+    before: async (ctx, given) => {
+      let input = given;
+      let raw: unknown;
+      for (const { feature, before } of hooks) {
+        if (before === undefined) continue;
+        const known = copied(input);
+        const changed = await before(ctx, input);
+        if (changed === undefined) continue;
+        raw = schema === undefined ? changed : changedInput({ raw: raw ?? rawInput(), accepted: known }, changed);
+        input = await accepted(feature, raw);
+      }
+      known = { ctx, input };
+      return input;
+    },
+    itemsOf: async (received) => {
+      const { ctx, input } = begun();
+      result = bodyOf(received);
+      const items: CommitItem[] = [];
+      for (const { feature, commit } of hooks) {
+        const added = await commit?.(ctx, input, result);
+        if (Array.isArray(added)) items.push(...added);
+        else if (commit !== undefined) throw new TypeError(`${name}: commit of the hook of ${feature} returned no list of items`);
+      }
+      return items;
+    },
     after: async () => {
       const waiting = hooks.filter(({ after }) => after !== undefined);
       if (waiting.length === 0) return;
       const { log, deadlineMs, runtime } = scope;
-      isRunning = true;
       const running = (async () => {
         for (const hook of waiting) await runAfter(hook);
         return true;

@@ -58,6 +58,8 @@ test.each([
   ['"quoted, with a comma"', "quoted, with a comma"],
   [String.raw`"a \"b\" \\c"`, String.raw`a "b" \c`],
   [" k1 ", "k1"],
+  ['"k";x=1', "k"],
+  ['"a b"; x; y=?0;z="; \\" ,"', "a b"],
   ["x".repeat(255), "x".repeat(255)],
 ])("the key %j is read as %j", (header, id) => {
   expect(idOf({ "idempotency-key": header })).toEqual({ by: "idempotency-key", id });

@@ -68,7 +68,10 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
   };
   const hooked = scope.runtime.server.registry.hooks.get(declaration.name);
   const hooks =
-    hooked === undefined ? undefined : (hooking.value ?? (await hooking.open())).createWriteHooks(scope, declaration, hooked);
+    hooked === undefined
+      ? undefined
+      : (hooking.value ?? (await hooking.open())).createWriteHooks(scope, declaration, hooked, rawInput);
+  let accepted = input;
   const isClaimable = declaration.isClaimable?.(input) ?? true;
   const { headers, assertFits } = request;
   const ended = await run(scope, adapters, {
@@ -76,11 +79,13 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
     claim: isClaimable ? await writeClaim(scope, { declaration, headers, input, rawInput, assertFits }) : undefined,
     cause: causeOf(scope),
     request: view,
-    hooks,
-    handle: (ctx) =>
-      hooks === undefined
-        ? declaration.run(ctx, input)
-        : hooks.before(ctx, input).then((accepted) => declaration.run(ctx, accepted)),
+    hooks: hooks && {
+      before: async (ctx) => {
+        accepted = await hooks.before(ctx, input);
+      },
+      itemsOf: hooks.itemsOf,
+    },
+    handle: (ctx) => declaration.run(ctx, accepted),
     receive,
     answerOf: doneAnswer,
     committedAnswer: (result) => toResponse(result, shape) as WriteAnswer, // safe: as above
@@ -92,7 +97,7 @@ export async function runWrite(scope: RequestScope, adapters: Adapters, write: R
 }
 
 /** What events and jobs of a request say of it. */
-export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Cause {
+export function causeOf({ requestId, user: { id, tenantId } }: RequestScope): Omit<Cause, "originator"> {
   return { causedBy: requestId, origRequestId: requestId, tenantId, userId: id };
 }
 
@@ -156,10 +161,12 @@ interface AskedOnce {
   readonly isSignedIn: boolean;
 }
 
+/** The parameters of an item in RFC 8941. None has a meaning for this header, and unknown ones are ignored. */
+const parameters = /(?:; *[a-z*][a-z0-9_.*-]*(?:=(?:"(?:[ !#-[\]-~]|\\["\\])*"|[!#-+\-./0-9:<-[\]-~]+))?)*/;
 /** Visible ASCII without what separates in a structured field; several joined by `, ` are none. */
 const bare = /^[!#-+\-./0-9:<-[\]-~]{1,255}$/;
 /** A string of RFC 8941: quoted, `"` and `\` after a `\`. */
-const quoted = /^"((?:[ !#-[\]-~]|\\["\\]){1,255})"$/;
+const quoted = new RegExp(`^"((?:[ !#-[\\]-~]|\\\\["\\\\]){1,255})"${parameters.source}$`);
 
 /** What an `Idempotency-Key` may be, as one pattern. */
 export const idempotencyKeyPattern = `${bare.source}|${quoted.source}`;
@@ -198,10 +205,10 @@ function parseKey(header: string): string {
   const text = header.trim();
   const [, inner] = quoted.exec(text) ?? [];
   if (inner !== undefined) return inner.replaceAll(/\\(["\\])/g, "$1");
-  if (bare.test(text)) return text;
+  if (bare.test(text)) return text; // without parameters: `a;b` and `a;c` may be meant as two keys
   throw new FrameworkError(
     "malformed_request",
-    "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, plain or as a quoted string",
+    "The Idempotency-Key is not valid; send 1 to 255 visible ASCII characters, such as a UUID, or a quoted string of as many, which may have spaces",
   );
 }
 

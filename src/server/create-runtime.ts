@@ -7,6 +7,7 @@ import { createRandomDigits } from "../context/trace.ts";
 import type { WebhookOptions } from "../declare/delivery-options.ts";
 import { lightHandlers } from "../declare/light-handlers.ts";
 import { proofProblems } from "../declare/options.ts";
+import { usesMessages } from "../declare/registry.ts";
 import { routed } from "../declare/routes.ts";
 import { configTable } from "../declare/table.ts";
 import { tableNames } from "../declare/table-handle.ts";
@@ -254,7 +255,7 @@ export function createRuntime(server: Server, options: RuntimeOptions): Runtime 
     runtime.openedRuns ??= createRuns({
       adapters,
       log,
-      hasJobs: state.registry.jobs.size > 0,
+      hasJobs: usesMessages(state.registry),
       clock,
       metrics,
       tracing,

@@ -99,7 +99,7 @@ export interface ServerInternals extends DeclaredServer {
  * export const server = buildServer({ features: [files, billing], config: { "files:config:max-upload-size-mb": 50 } });
  */
 export function buildServer<const Features extends readonly Feature[]>(options: ServerOptions<Features>): Server {
-  const registry = createRegistry(options?.features);
+  const registry = createRegistry(options?.features, options?.delivery);
   const environment = options?.environment ?? environmentOf(process.env);
   const keys = [...registry.configKeys.values()];
   const problems = [

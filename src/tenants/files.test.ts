@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, link, mkdtemp, open, readdir, readFile, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -25,14 +25,61 @@ describe("the file of an export", () => {
     expect([await readdir(folder), await readFile(at("out"), "utf8")]).toEqual([["out"], "one\nö\n"]);
   });
 
-  test("is for its owner from the beginning", async () => {
+  test("is for its owner from the beginning, whatever is there under its name", async () => {
     const file = await openExportFile(at("out"));
     expect(await modeOf("out.part")).toBe(0o600);
     await file.close();
+    await chmod(at("out.part"), 0o666);
+    const left = await open(at("out.part"));
+    const again = await openExportFile(at("out"));
+    await again.write("one\n");
+    expect([await modeOf("out.part"), await left.readFile("utf8")]).toEqual([0o600, ""]);
+    await again.finish();
+    expect(await modeOf("out")).toBe(0o600);
+    await left.close();
+  });
+
+  test.each([
+    ["a link", (from: string, to: string) => symlink(from, to)],
+    ["a link to nothing", (_from: string, to: string) => symlink(at("nothing"), to)],
+    ["another name of a file", (from: string, to: string) => link(from, to)],
+  ])("writes through no link that is prepared under its name: %s", async (_case, prepare) => {
+    await writeFile(at("precious"), "precious", { mode: 0o644 });
+    for (const prepared of [at("out.part"), at("out")]) await prepare(at("precious"), prepared);
+    const file = await openExportFile(at("out"));
+    await file.write("one\n");
+    await file.finish();
+    expect([await readFile(at("precious"), "utf8"), await readFile(at("out"), "utf8")]).toEqual(["precious", "one\n"]);
+    expect([await readdir(folder), await modeOf("out")]).toEqual([["out", "precious"], 0o600]);
+  });
+
+  test("does not get its name where another export has begun meanwhile", async () => {
+    const first = await openExportFile(at("out"));
+    await first.write("first\n");
+    const second = await openExportFile(at("out"));
+    await second.write("half of the sec");
+    await expect(first.finish()).rejects.toThrow(`${at("out.part")} is another file by now`);
+    expect(await readdir(folder)).toEqual(["out.part"]);
+    await second.finish();
+    expect(await readFile(at("out"), "utf8")).toBe("half of the sec");
+  });
+
+  test.each<[string, string, () => Promise<unknown>]>([
+    ["a link", "is a link", () => rename(at("out.part"), at("real")).then(() => symlink(at("real"), at("out.part")))],
+    ["a file with another name", "one name alone", () => link(at("out.part"), at("other"))],
+    ["a file that others may read", "is not yours alone", () => chmod(at("out.part"), 0o644)],
+    ["a file that others may write", "is not yours alone", () => chmod(at("out.part"), 0o620)],
+  ])("does not go on with %s", async (_case, says, change) => {
+    const file = await openExportFile(at("out"));
+    await file.write("one\ntwo\n");
+    await file.close();
+    await change();
+    await expect(openExportFile(at("out"), 4)).rejects.toThrow(says);
+    expect(await readFile(at("out.part"), "utf8")).toBe("one\ntwo\n");
   });
 
   test("goes on where a state says, without what was written behind it", async () => {
-    await writeFile(at("out.part"), "one\ntwo\nthree\nfour\nfi");
+    await writeFile(at("out.part"), "one\ntwo\nthree\nfour\nfi", { mode: 0o600 });
     const file = await openExportFile(at("out"), 8);
     await file.write("three\n");
     await file.finish();
@@ -40,7 +87,7 @@ describe("the file of an export", () => {
   });
 
   test("does not go on where less is there than was written", async () => {
-    await writeFile(at("out.part"), "one\n");
+    await writeFile(at("out.part"), "one\n", { mode: 0o600 });
     await expect(openExportFile(at("out"), 8)).rejects.toThrow(`${at("out.part")} has less than the 8 bytes that were written`);
     await expect(openExportFile(at("other"), 8)).rejects.toThrow("ENOENT");
   });
@@ -71,6 +118,20 @@ describe("the file of a state", () => {
   test.each(["", "{", "null", "[]", "7", `{"identity":null}`])("that is no state is refused: %s", async (text) => {
     await writeFile(at("state"), text);
     await expect(stateFile(at("state"), identity).read()).rejects.toThrow("is not of this erase");
+  });
+
+  test("is for its owner alone: none that another has prepared is gone on from, nor written through", async () => {
+    const file = stateFile(at("state"), identity);
+    await writeFile(at("precious"), "precious");
+    await symlink(at("precious"), at("state.new"));
+    await file.write({ state });
+    expect([await readFile(at("precious"), "utf8"), await modeOf("state")]).toEqual(["precious", 0o600]);
+    await rename(at("state"), at("prepared"));
+    await symlink(at("prepared"), at("state"));
+    await expect(file.read()).rejects.toThrow(`${at("state")} is a link; remove it`);
+    await rename(at("prepared"), at("state"));
+    await chmod(at("state"), 0o666);
+    await expect(file.read()).rejects.toThrow(`${at("state")} is not yours alone; remove it`);
   });
 
   test("that cannot be read says why", async () => {

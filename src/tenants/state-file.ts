@@ -1,4 +1,5 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm } from "node:fs/promises";
+import { createPrivateFile, openPrivateFile } from "./private-file.ts";
 import type { TenantAction } from "./receipt.ts";
 import type { WalkState } from "./walk.ts";
 
@@ -19,7 +20,7 @@ export interface KeptState {
 
 /** A file that keeps where a walk stands. */
 export interface StateFile {
-  /** `undefined` where there is none yet. @throws Error where it is of another walk. */
+  /** `undefined` where there is none yet. @throws Error where it is of another walk, or others may write it. */
   read(): Promise<KeptState | undefined>;
   write(kept: KeptState): Promise<void>;
   remove(): Promise<void>;
@@ -30,19 +31,20 @@ export function stateFile(path: string, { action, tenant, tables }: WalkIdentity
   const identity = { keelson: "tenant-state", format: 1, action, tenant, tables };
   return {
     read: async () => {
-      const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+      const file = await openPrivateFile(path, "read").catch((error: NodeJS.ErrnoException) => {
         if (error.code === "ENOENT") return undefined;
         throw error;
       });
-      if (text === undefined) return undefined;
-      const kept = parsed(text);
+      if (file === undefined) return undefined;
+      const kept = parsed(await file.readFile("utf8").finally(() => file.close()));
       const isSame = kept !== undefined && JSON.stringify(kept.identity) === JSON.stringify(identity);
       if (!isSame) throw new Error(`${path} is not of this ${action}; remove it, or name another file`);
       return kept;
     },
     write: async (kept) => {
       // Whoever reads it finds one state or the next, whole.
-      await writeFile(`${path}.new`, `${JSON.stringify({ identity, ...kept })}\n`, { mode: 0o600 });
+      const file = await createPrivateFile(`${path}.new`);
+      await file.writeFile(`${JSON.stringify({ identity, ...kept })}\n`).finally(() => file.close());
       await rename(`${path}.new`, path);
     },
     remove: () => rm(path, { force: true }),

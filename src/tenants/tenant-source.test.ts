@@ -1,8 +1,13 @@
+import { createSecretKey } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { asideItem, outboxAttributes } from "../aws/aside-item.ts";
 import { createTenantConfig } from "../config/declare/declaration.ts";
 import { historyPartition, systemPartition, tenantPartition, userPartition } from "../config/read/rows.ts";
 import { defineFeature } from "../declare/feature.ts";
+import { jobText } from "../events/job-message.ts";
+import { dueId, dueRow } from "../events/later.ts";
+import { proofOf } from "../events/proof.ts";
 import { isIdentifier } from "../identity/claims.ts";
 import { buildServer, serverInternals } from "../server/server.ts";
 import { tenantKey, tenantValue } from "../wall/tenant-keys.ts";
@@ -178,6 +183,37 @@ describe("what is exported of a row", () => {
   ])("a setting as it is stored: %s", (_case, attributes) => {
     const item = { ...texts({ pk: "config#tenant#acme", sk: "shelves:config:limit" }), ...attributes } as StoredItem;
     expect(exported("config", item)).toEqual(item);
+  });
+
+  test("a delayed job without its proof, waiting or set aside, and as it is queued otherwise", async () => {
+    const cause = { causedBy: "r1", origRequestId: "r1", tenantId: "acme", userId: "ann" };
+    const job = { jobId: dueId(1_000, "j"), name: "shelves.box.pack", payload: { proof: "of purchase", mac: "00:1b" }, ...cause };
+    const key = createSecretKey(Buffer.alloc(32, 7));
+    const proof = proofOf(
+      { ...cause, kind: "job", source: "app", name: job.name, id: job.jobId, payload: job.payload },
+      "k1",
+      key,
+    );
+    const queued = { ...job, group: "g".repeat(43), deduplicationId: "d".repeat(43) };
+    const row = dueRow({ ...queued, text: jobText(job, { proof }) });
+    expect(row.text).toContain(proof.mac);
+
+    for (const item of [{ pk: row.shard, sk: row.sort, ...outboxAttributes(row) }, asideItem(row, "no job", 0)]) {
+      const stored = texts(item as Record<string, string>);
+      const { envelope, ...rest } = sourceOf("outbox", "acme").exported(stored);
+      expect(envelope?.S).toBe(`${queued.deduplicationId} ${queued.group} ${jobText(job)}`);
+      expect({ ...rest, envelope: stored["envelope"] }).toEqual(stored);
+    }
+  });
+
+  test("no proof of what somebody has cut or moved within its row", () => {
+    const mac = "m".repeat(43);
+    const row = (envelope: string) => texts({ pk: "aside", sk: "1#e1#due#1", tenantId: "acme", envelope });
+    expect(exported("outbox", row(`one two {"proof":{"key":"k","mac":"${mac}"}} three`))).toEqual(
+      row(`one two {"proof":{"key":"k","mac":""}} three`),
+    );
+    expect(exported("outbox", row(`"proof": {"key":"k", "mac" : "${mac}"`))).toEqual(row(`"proof": {"key":"k", "mac":""`));
+    expect(exported("outbox", texts({ pk: "aside", sk: "1" }))).toEqual(texts({ pk: "aside", sk: "1" }));
   });
 
   test("an event without its proof, and what is no event as it is", () => {

@@ -156,6 +156,34 @@ describe("erasing a tenant", () => {
     );
   });
 
+  test("counts each row once in a dry run, wherever it is cut", async () => {
+    const many = fc.array(fc.constantFrom("acme", "acme", "acme", "globex", "?"), { minLength: 150, maxLength: 400 });
+    const sizes = fc.integer({ min: 100, max: 400 });
+    await fc.assert(
+      fc.asyncProperty(fc.array(many, { minLength: 1, maxLength: 2 }), sizes, model.cuts, async (tables, pageSize, cuts) => {
+        const stack = world(tables, pageSize);
+        // The process may also die while a state is kept: before it, or after it.
+        let keepsLeft = cuts.length;
+        const { state } = await throughCuts(stack, [...cuts, 1_000, 1_000, 1_000], (begun, keep) =>
+          eraseTenant({
+            ...stack,
+            begun,
+            isDryRun: true,
+            keep: async (next) => {
+              await keep(next);
+              keepsLeft -= 1;
+              if (keepsLeft >= 0 && keepsLeft % 2 === 0) throw new Cut();
+            },
+          }),
+        );
+        expect(state.counts.map(({ rows }) => rows)).toEqual(ownIn(tables));
+        expect(state.counts.map(({ scanned }) => scanned)).toEqual(tables.map(({ length }) => length));
+        expect(stack.owners()).toEqual(tables);
+      }),
+      { numRuns: 50 },
+    );
+  });
+
   test("finds what was written behind a page that it had read, and says so where rows keep coming", async () => {
     const tables = [["acme"], ["acme"]];
     for (const [times, expected] of [

@@ -1,8 +1,8 @@
 import type { HandlerDeclaration } from "../declare/handler.ts";
 import { describeError } from "../errors/describe.ts";
 import { validateInput } from "../http/input.ts";
-import type { HttpResponse } from "../http/message.ts";
 import { bodyOf } from "../http/response.ts";
+import { parsedBody } from "../http/web-response.ts";
 import { assertAllowed } from "../identity/assert-allowed.ts";
 import { receiveResult } from "../run/check-output.ts";
 import { createContext } from "../run/context.ts";
@@ -54,13 +54,14 @@ async function called(
   input: unknown,
 ): Promise<unknown> {
   const { access } = declaration;
-  if (access !== undefined) assertAllowed(access, scope.user);
+  if (access !== undefined) assertAllowed(access, scope.user, declaration.name);
   const rawInput = () => input ?? {};
   const accepted = await validateInput(declaration.input, rawInput());
   const adapters = await scope.runtime.adapters();
   if (declaration.kind === "write") {
     const write = { declaration, request: { headers }, input: accepted, rawInput, head: false };
-    return writtenBody(await runWrite(scope, adapters, write));
+    const { headers: sent, body } = await runWrite(scope, adapters, write);
+    return parsedBody(sent, body);
   }
   return bodyOf(await receiveResult(declaration, declaration.run(createContext(scope, adapters, {}), accepted), scope));
 }
@@ -70,9 +71,4 @@ export function headersOf(requestId: string | undefined): Record<string, string>
   const headers: Record<string, string> = Object.create(null);
   if (requestId !== undefined) headers["x-request-id"] = requestId;
   return headers;
-}
-
-/** The body of a write as its caller reads it: JSON parsed, text and bytes as they are. */
-function writtenBody({ headers, body }: HttpResponse): unknown {
-  return typeof body === "string" && headers["content-type"]?.startsWith("application/json") ? JSON.parse(body) : body;
 }

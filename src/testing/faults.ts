@@ -35,10 +35,10 @@ interface Armed {
 
 /** The calls of all clients of a test. */
 export interface CallWatch {
-  /** So far, by operation. */
+  /** The calls that were sent so far, by operation, those that a fault failed among them; none that the tenant wall refused. */
   readonly calls: Readonly<Record<string, number>>;
   readonly faults: Faults;
-  /** The same in the order in which they began. */
+  /** All calls, in the order in which they began. */
   readonly sequence: readonly string[];
   /** Watches a client of the SDK from now on; once `life` is aborted no call of it gets through. */
   watch(client: Pick<Database, "middlewareStack"> | Pick<ParameterReader, "middlewareStack">, life: AbortSignal): void;
@@ -47,6 +47,11 @@ export interface CallWatch {
 /** Watches the calls of clients: counts them by operation, and lets armed faults happen. `crash` ends the process. */
 export function createCallWatch(crash: () => void): CallWatch {
   const calls: Record<string, number> = {};
+  /** Faults count all calls: one is armed before it is known which of them will be sent. */
+  const begun: Record<string, number> = {};
+  const count = (operation: string) => {
+    calls[operation] = (calls[operation] ?? 0) + 1;
+  };
   const sequence: string[] = [];
   const armed: Armed[] = [];
   const fire = async (moment: Armed["moment"], operation: string, call: number) => {
@@ -58,14 +63,26 @@ export function createCallWatch(crash: () => void): CallWatch {
   };
   const watch: CallWatch["watch"] = ({ middlewareStack }, life) => {
     // Safe: whatever the client, a command passes through unchanged.
-    (middlewareStack as Database["middlewareStack"]).add(
+    const stack = middlewareStack as Database["middlewareStack"];
+    // Behind the wall, which checks what is about to be serialized, and before the SDK's retries.
+    stack.add(
+      (next, context) => (parameters) => {
+        count(operationOf(context));
+        return next(parameters);
+      },
+      { step: "build", name: "keelsonCountCalls" },
+    );
+    stack.add(
       (next, context) => async (parameters) => {
         life.throwIfAborted();
-        const operation = String(context["commandName"]).replace(/Command$/, "");
+        const operation = operationOf(context);
         sequence.push(operation);
-        const call = (calls[operation] ?? 0) + 1;
-        calls[operation] = call;
-        await fire("before", operation, call);
+        const call = (begun[operation] ?? 0) + 1;
+        begun[operation] = call;
+        await fire("before", operation, call).catch((error: unknown) => {
+          count(operation); // as far as the application knows, it was sent
+          throw error;
+        });
         life.throwIfAborted(); // it may have crashed while the call was held up, and while it was under way
         const output = await next(parameters);
         life.throwIfAborted();
@@ -77,7 +94,7 @@ export function createCallWatch(crash: () => void): CallWatch {
   };
   const arm = (moment: Armed["moment"]) => (operation: string, n: number) => {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`faults.${moment}: ${n} is not a call number; the first is 1`);
-    const add = (act: Armed["act"]) => void armed.push({ moment, operation, call: (calls[operation] ?? 0) + n, act });
+    const add = (act: Armed["act"]) => void armed.push({ moment, operation, call: (begun[operation] ?? 0) + n, act });
     return {
       crash: () =>
         add(() => {
@@ -98,4 +115,8 @@ export function createCallWatch(crash: () => void): CallWatch {
     };
   };
   return { calls, sequence, watch, faults: { before: arm("before"), after: arm("after") } };
+}
+
+function operationOf(context: Readonly<Record<string, unknown>>): string {
+  return String(context["commandName"]).replace(/Command$/, "");
 }

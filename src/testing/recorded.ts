@@ -1,6 +1,6 @@
 import type { ChannelDeclaration } from "../declare/message-handlers.ts";
 import { deliveryJob } from "../events/delivery.ts";
-import type { MessageParts, SharedEvent } from "../events/envelope.ts";
+import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
 import { type JobMessage, readJob } from "../events/job-message.ts";
 import type { Clock } from "../process/clock.ts";
 import { lazy } from "../process/lazy.ts";
@@ -53,7 +53,9 @@ export function recordMessaging(
         put: async (events) => {
           const reasons = await messaging.bus.put(events);
           for (const [index, { text }] of events.entries()) {
-            const { proof: _proof, trace: _trace, ...event } = JSON.parse(text) as SharedEvent & MessageParts; // safe: the text is an envelope that was just written
+            const { payload, ...rest } = readEnvelope(text);
+            // Safe: a payload is an object. On the wire it has the request ID.
+            const event = { ...rest, payload: { ...(payload as object), requestId: rest.origRequestId } };
             const isNew = !recorded.events.some(({ eventId }) => eventId === event.eventId);
             if (reasons[index] === undefined && isNew) recorded.events.push(event);
           }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { usesMessages, usesOutbox } from "../declare/registry.ts";
+import { usesMessages } from "../declare/registry.ts";
 import { readEnvelope, type SharedEvent } from "../events/envelope.ts";
 import type { JobMessage } from "../events/job-message.ts";
-import type { MessageQueue, QueueMessage } from "../events/message-queue.ts";
+import { isOrdered, type MessageQueue, type QueueMessage } from "../events/message-queue.ts";
 import { consumeEvent, runJob } from "../run/consume.ts";
 import { processMessage } from "../run/process-message.ts";
 import type { createSchedules, Schedule } from "../run/schedules.ts";
@@ -29,7 +29,7 @@ interface Settling {
  * Lets schedules fire, dispatches and consumes until nothing is left: what waits for its next attempt is waited for by moving the
  * clock, what is due later is not.
  *
- * @throws Error naming what is stuck, and what was set aside or went to a dead-letter queue on the way.
+ * @throws Error naming each message that is stuck, was set aside or went to a dead-letter queue, with the reason of its failure.
  */
 export async function settle(
   { runtime, adapters }: TestProcess,
@@ -43,14 +43,14 @@ export async function settle(
   const stuck = new Map<string, string>();
   let refused = 0;
   const sweep = async () =>
-    usesOutbox(registry) ? (await runtime.runs()).outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 };
+    usesMessages(registry) ? (await runtime.runs()).outbox.sweep({ graceMs: 0 }) : { dispatched: 0, left: 0, setAside: 0 };
 
   /** Works on what a queue has now; gives how many messages were there. */
   const work = async (queue: MessageQueue): Promise<number> => {
     const messages = await queue.receive();
     const behind = new Map<string, number>();
     for (const message of messages) {
-      const { group = message.id } = message;
+      const group = (isOrdered(queue.name) ? message.group : undefined) ?? message.id;
       const afterMs = behind.get(group);
       if (afterMs !== undefined) {
         await queue.changeVisibility(message.receipt, afterMs);
@@ -58,11 +58,11 @@ export async function settle(
       }
       const outcome = await processMessage(runtime, adapters, queue, message);
       if (outcome.kind === "done") await queue.remove(message.receipt);
-      if (outcome.kind === "dead-lettered") deadLettered.push(shown(message));
+      if (outcome.kind === "dead-lettered") deadLettered.push(`${shown(message)} (${outcome.reason})`);
       stuck.delete(message.id);
       if (outcome.kind === "later") {
         behind.set(group, outcome.afterMs);
-        stuck.set(message.id, shown(message));
+        stuck.set(message.id, shown(message) + (outcome.reason === undefined ? "" : ` (${outcome.reason})`));
       }
     }
     return messages.length;
@@ -72,8 +72,8 @@ export async function settle(
   const fire = async (): Promise<{ readonly fired: number; readonly due: number }> => {
     let [fired, due] = [0, 0];
     for (const schedule of schedules) {
-      const { kind } = await schedule.look({ sinceMs });
-      if (kind === "gave-up") gaveUp.push(schedule.name);
+      const { kind, reason } = await schedule.look({ sinceMs });
+      if (kind === "gave-up") gaveUp.push(`${schedule.name} (${reason})`);
       if (kind === "fired" || kind === "gave-up") fired += 1;
       stuck.delete(schedule.name);
       if (kind === "fired" || kind === "gave-up" || kind === "idle") continue;

@@ -81,7 +81,10 @@ export interface TestApp {
    * @throws Error naming what is stuck, failed too often or went to a dead-letter queue; CrashError if a fault crashes the app.
    */
   settled(): Promise<void>;
-  /** The calls of store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`. Creating tables does not count. */
+  /**
+   * The calls that were sent to store, SSM, bus and queues so far, by operation: `{ BatchGetItem: 2 }`. Creating tables does not
+   * count.
+   */
   readonly calls: Readonly<Record<string, number>>;
   readonly clock: TestClock;
   readonly faults: Faults;

@@ -1,6 +1,7 @@
+import type { Effects } from "../declare/effects.ts";
 import type { PipelineContext } from "../declare/pipeline-context.ts";
 import type { Adapters } from "../run/adapters.ts";
-import { type ContextParts, createContext } from "../run/context.ts";
+import { type ContextParts, createContexts } from "../run/context.ts";
 import { run } from "../run/run.ts";
 import type { RequestScope } from "../run/scope.ts";
 import { causeOf } from "../run/write.ts";
@@ -25,7 +26,7 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
     });
     return result as Result; // safe: a run that does not throw has come to the handler's end
   };
-  const effects: ReturnType<NonNullable<ContextParts["effects"]>> = {
+  const effects: Effects = {
     // Safe: the caller's `ctx` has the types of what the application declares; here the names are any text.
     publish: (type, payload) => runAlone((ctx) => ctx.publish(type as never, payload as never)),
     enqueue: (name, payload, options) => runAlone((ctx) => ctx.enqueue(name as never, payload as never, options)),
@@ -33,8 +34,9 @@ export function testContext(scope: RequestScope, adapters: Adapters): PipelineCo
     step: (name, options, call) => runAlone((ctx) => ctx.step(name, options, call)),
     deliver: (...message) => runAlone((ctx) => ctx.delivery.send(...message)),
   };
-  return createContext(scope, adapters, {
-    effects: () => effects,
-    commit: (items) => runAlone((ctx) => ctx.commit(items, undefined)),
-  });
+  const commits: ContextParts["commits"] = {
+    start: (_caller, work) => work(effects),
+    commit: (_caller, items, result) => runAlone((ctx) => ctx.commit(items, result)),
+  };
+  return createContexts(scope, adapters, { commits }).of("handler");
 }

@@ -11,6 +11,8 @@ import { type Stack, walledStack } from "./walled-stack.ts";
 export interface WallCaller {
   readonly tenantId: string | undefined;
   readonly log: Pick<Logger, "error">;
+  /** The full name of the handler whose run it is, a query that another handler asks included. */
+  readonly handler?: string | undefined;
 }
 
 /** What keeps commands from other tenants' rows. */

@@ -106,7 +106,7 @@ describe("an editor", () => {
     expect(shown.hovers).toEqual([
       `const files: Feature<{ readonly config: ${handles}; }, "files">`,
       `const config: ${handles}`,
-      "(parameter) ctx: PipelineContext<AuthenticatedUser>",
+      "(parameter) ctx: PipelineContext<TenantUser>",
       "const tenantId: string",
       "(property) title: ConfigKeyHandle<string>",
       'const order: ConfigKeyHandle<"newest" | "name">',

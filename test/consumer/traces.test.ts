@@ -120,7 +120,8 @@ const work = (request: string) => {
   const sent = `${deliver} > process webhook (consumer)`;
   return [
     ...[publish, consume, `${consume} > claim (internal)`, consume, `${consume} > claim (internal)`],
-    ...[enqueue, job, `${job} > claim (internal)`, deliver, sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
+    ...[enqueue, job, `${job} > claim (internal)`, `${job} > commit (internal)`, deliver],
+    ...[sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
   ];
 };
 
@@ -166,7 +167,8 @@ describe.each([
     await started.stop();
     expect(spans.filter(({ kind }) => kind === 2).map(({ name }) => name)).toEqual(["POST /files"]);
     const request = "POST /files (server)";
-    const sent = isInstrumented ? [] : [`${request} > send keelson (client)`];
+    const [job] = work(request).filter((path) => path.endsWith("process traced.file.scan (consumer)"));
+    const sent = isInstrumented ? [] : [`${request} > send keelson (client)`, `${job} > send keelson-jobs.fifo (client)`];
     expect(treeOf(spans.filter(({ scope, kind }) => scope === "keelson" || kind === 2))).toEqual(
       [request, `${request} > commit (internal)`, ...work(request), ...sent].sort(),
     );

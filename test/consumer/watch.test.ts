@@ -7,6 +7,7 @@ import { createProject, type Project } from "./support/project.ts";
 
 const main = `import { access, buildServer, defineFeature } from "keelson";
 import { runContainer } from "keelson/container";
+import { z } from "zod";
 import { word } from "./word.ts";
 
 const words = defineFeature("words", (r) => {
@@ -20,6 +21,11 @@ const words = defineFeature("words", (r) => {
       return { word, said: Item?.said ?? null };
     },
   });
+  if (process.env["QUEUES"]) {
+    r.event("word.said" as never, z.object({}) as never);
+    r.on("word.said" as never, "hear", async () => {});
+    r.job("word.check", { input: z.object({}), handler: async () => {} });
+  }
   r.write("word.say", {
     route: "POST /word",
     access: access.everyone,
@@ -38,7 +44,7 @@ let project: Project;
 beforeAll(async () => {
   project = await createProject({
     name: "watch",
-    dependencies: { "@aws-sdk/lib-dynamodb": "3.1162.0" },
+    dependencies: { "@aws-sdk/lib-dynamodb": "3.1162.0", zod: "4.6.7" },
     devDependencies: { dynalite: "4.0.0", nodemon: "3.1.14", tsx: "4.23.15" },
     files: { "main.ts": main, "word.ts": wordFile("one") },
   });
@@ -97,6 +103,40 @@ test.each(watchers)(
     expect(Math.max(...lingersMs)).toBeLessThan(1_000);
   },
 );
+
+test("an application with queues reloads about as fast as one without", async () => {
+  const reloads = async (queues: string) => {
+    const port = await freePort();
+    project.write("word.ts", wordFile("zero"));
+    const app = project.start("node", ["--watch", "main.ts"], {
+      env: {
+        ...{ NODE_ENV: "development", LOG_FORMAT: "json", PORT: String(port), QUEUES: queues },
+        KEELSON_DIRECTORY: join(project.directory, `.keelson-${port}`),
+      },
+    });
+    const word = () =>
+      fetch(`http://127.0.0.1:${port}/word`).then(
+        (answer) => answer.json(),
+        () => undefined,
+      );
+    await expect.poll(word, { interval: 10 }).toMatchObject({ word: "zero" });
+    const tookMs: number[] = [];
+    for (let count = 1; count <= 6; count += 1) {
+      // Past what is loaded once it answers, so that the last poll is idle.
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      const beganMs = performance.now();
+      project.write("word.ts", wordFile(`word ${count}`));
+      await expect.poll(word, { interval: 10 }).toMatchObject({ word: `word ${count}` });
+      tookMs.push(Math.round(performance.now() - beganMs));
+    }
+    await app.stop("SIGINT");
+    return tookMs.toSorted((one, other) => one - other);
+  };
+  const [without, withQueues] = [await reloads(""), await reloads("yes")];
+  console.log(`reloads took ${without.join(", ")} ms without queues, ${withQueues.join(", ")} ms with queues`);
+  // A fifth is allowed, and what a busy machine adds; an idle poll alone takes twice as long as all of it.
+  expect(withQueues[0]).toBeLessThan(1.2 * Number(without[0]) + 200);
+});
 
 test("a port in use is one sentence that says what to do, and exit code 1", async () => {
   const taken = createServer().listen(0);

@@ -50,13 +50,15 @@ interface Logged {
   readonly level: string | undefined;
 }
 
-/** Every call that logs: of something that is called a log, or by the function that a threshold is given. */
+/** Every call that logs: of something that is called a log, or by the function that a threshold is given; and every record that is made. */
 function logged(): Logged[] {
   const called = /(?:\b(?:log|logger|report)|\))(?:\??\.(debug|info|warn|error)|\[[^\]]*(?:level|"warn")[^\]]*\])\(\s*([^,)]+)/gi;
+  // The client's logger makes records that the server logs as they come.
+  const made = /\blevel: "(\w+)", msg: ("[^"]+")/g;
   const notified = /\bnotify\(\s*"(\w+)",\s*([^,)]+)/g;
   return files.flatMap(({ path, text }) => {
     const code = text.replaceAll(/^\s*(?:\*|\/\/).*$/gm, "");
-    const calls = [...code.matchAll(called), ...code.matchAll(notified)];
+    const calls = [...code.matchAll(called), ...code.matchAll(notified), ...code.matchAll(made)];
     return calls.flatMap(([, level, first = ""]) => namesOf(path, first.trim()).map((name) => ({ path, name, level })));
   });
 }

@@ -16,8 +16,50 @@ test("the table of error codes is the one in code", () => {
   expect(documented.sort()).toEqual(Object.entries(errorCodes).sort());
 });
 
-test("every error code has a section of the page that problem+json links to", () => {
-  expect(headingAnchors("docs/errors.md").slice(1).sort()).toEqual(Object.keys(errorCodes).sort());
+test("every error code that keelson throws has a section of the page that problem+json links to, and no other has", () => {
+  const own = globSync("src/**/*.ts", { cwd: root }).filter((path) => !path.endsWith(".test.ts"));
+  const code = own
+    .map(textOf)
+    .join("\n")
+    .replaceAll(/^\s*(?:\*|\/\/).*$/gm, "");
+  const patterns = [
+    /new ConflictError\(\s*"(\w+)"/g,
+    /extends ConflictError \{[\s\S]*?\bsuper\(\s*"(\w+)"/g,
+    /new PipelineError\([^;]*?\bcode: "(\w+)"/g,
+    /\.code \?\? "(\w+)"/g,
+  ];
+  const thrown = patterns.flatMap((pattern) => [...code.matchAll(pattern)].map(([, name = ""]) => name));
+  // No other call names a code: what builds one of something else has to be known here.
+  const built = [...code.matchAll(/new ConflictError\(\s*([^"\s][^,)]*)/g)].map(([, argument]) => argument);
+
+  expect(built).toEqual([]);
+  expect(new Set(thrown)).toContain("nothing_to_undo");
+  expect(headingAnchors("docs/errors.md").slice(1).sort()).toEqual([...new Set([...Object.keys(errorCodes), ...thrown])].sort());
+});
+
+/** The members of an interface in a source file. */
+function membersOf(path: string, name: string): string[] {
+  const [, body = ""] = new RegExp(`^export interface ${name}\\b[^{]*\\{\\n([\\s\\S]*?)^\\}`, "m").exec(textOf(path)) ?? [];
+  return [...body.matchAll(/^ {2}readonly (\w+)\??:/gm)].map(([, member = ""]) => member);
+}
+
+test("every option of buildServer is in its table, and nothing else", () => {
+  const options = membersOf("src/declare/options.ts", "ServerOptions");
+
+  expect(options).toContain("isolation");
+  expect(
+    tableUnder("docs/hosts.md", "Options of `buildServer`")
+      .map(([option]) => option)
+      .sort(),
+  ).toEqual(options.sort());
+});
+
+test("every member of ctx is in its table, and nothing else", () => {
+  const members = membersOf("src/declare/pipeline-context.ts", "PipelineContext");
+  const rows = tableUnder("docs/handlers.md", "`ctx`").flatMap(([cell = ""]) => [...cell.matchAll(/\bctx\.(\w+)/g)]);
+
+  expect(members).toContain("acrossTenants");
+  expect([...new Set(rows.map(([, name]) => name))].sort()).toEqual(members.sort());
 });
 
 test("every environment variable that a document names is read somewhere, and every one of ours is documented", () => {

@@ -204,10 +204,11 @@ test("one that is taken back while it is looked at does not go", async () => {
   app.clock.advance(60_000);
   work = async (ctx) => ({ taken: await ctx.unschedule(jobId) });
   // The sweep has read the row when it notes that it sends it.
-  app.faults.before("UpdateItem", 1).delay(300);
+  app.faults.before("UpdateItem", 1).delay(2_000);
+  const before = app.calls["PutItem"] ?? 0;
   const settled = app.settled();
-  const before = app.calls["UpdateItem"] ?? 0;
-  await expect.poll(() => (app.calls["UpdateItem"] ?? 0) > before).toBe(true);
+  // The sweep claims the shard, reads it, and waits before it notes anything.
+  await expect.poll(() => (app.calls["PutItem"] ?? 0) > before).toBe(true);
   expect(await (await post("/do")).json()).toEqual({ taken: true });
   await settled;
   expect(sent).toEqual([]);

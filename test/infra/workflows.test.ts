@@ -12,6 +12,7 @@ interface Step {
 interface Job {
   readonly "timeout-minutes"?: number;
   readonly permissions?: Readonly<Record<string, string>>;
+  readonly needs?: readonly string[];
   readonly strategy?: { readonly matrix: Readonly<Record<string, readonly unknown[]>> };
   readonly steps: readonly Step[];
 }
@@ -45,17 +46,30 @@ test("CI runs everything on Linux, with what .ci/run asks for, and npm test on e
 
 test("a release is published from a tag, after check and tests, with provenance", () => {
   const release = named("release.yml");
-  const publish = release?.jobs["publish"];
+  const runsOf = (id: string) => release?.jobs[id]?.steps.flatMap(({ run }) => run ?? []);
 
   expect(release?.on).toEqual({ push: { tags: ["v[0-9]+.[0-9]+.[0-9]+"] } });
-  expect(publish?.permissions).toEqual({ contents: "read", "id-token": "write" });
-  expect(publish?.steps.flatMap(({ run }) => run ?? [])).toEqual([
+  expect(release?.jobs["publish"]?.needs).toEqual(["test", "package"]);
+  expect(runsOf("test")).toEqual(["npm ci --no-audit --no-fund", "npm run check", "npm test"]);
+  expect(runsOf("package")).toEqual([
     "node scripts/publishable.mjs",
-    "npm ci --no-audit --no-fund",
-    "npm run check",
-    "npm test",
-    "npm publish --provenance --access public",
+    "npm ci --ignore-scripts --no-audit --no-fund",
+    "npm run build",
+    "npm pack --ignore-scripts",
   ]);
+  expect(runsOf("publish")).toEqual(["npm publish ./keelson-*.tgz --provenance --access public --ignore-scripts"]);
+});
+
+test("a job that may publish, or write anywhere, installs nothing, runs no script and has no code of the repository or its packages", () => {
+  const mighty = jobs.filter(({ job }) => Object.values(job.permissions ?? {}).includes("write"));
+
+  expect(mighty.map(({ place }) => place)).toEqual([`${folder}/release.yml: publish`]);
+  for (const { job } of mighty) {
+    expect(job.permissions).toEqual({ "id-token": "write" });
+    const actions = job.steps.flatMap(({ uses }) => uses?.split("@")[0] ?? []);
+    expect(actions).toEqual(["actions/setup-node", "actions/download-artifact"]);
+    for (const { run } of job.steps) expect(run ?? "").toMatch(/^$|^npm publish \.\/\S+\.tgz .*--ignore-scripts$/);
+  }
 });
 
 test("every command of a workflow is there", () => {
@@ -105,13 +119,14 @@ test("every job ends, may only what it needs, and keeps no credentials", () => {
   for (const { place, job } of jobs) {
     expect([place, job["timeout-minutes"]]).toEqual([place, expect.any(Number)]);
     const checkouts = job.steps.filter(({ uses }) => uses?.startsWith("actions/checkout@"));
-    expect([place, checkouts.map((step) => step.with?.["persist-credentials"])]).toEqual([place, [false]]);
+    for (const step of checkouts) expect([place, step.with?.["persist-credentials"]]).toEqual([place, false]);
   }
 });
 
 /** npm with a script of package.json or a command of its own, Node with a file, a file, or a tool of every runner. */
 function isThere([program = "", first = "", second = ""]: readonly string[]): boolean {
-  if (program === "npm") return first === "run" ? second in scripts : ["ci", "publish"].includes(first) || first in scripts;
+  if (program === "npm")
+    return first === "run" ? second in scripts : ["ci", "pack", "publish"].includes(first) || first in scripts;
   if (program === "node") return existsSync(join(root, first));
   return program === "rm" || existsSync(join(root, program));
 }

@@ -27,4 +27,4 @@ test("wherever a process dies between the 1st of a month and the message about t
     expect.arrayContaining(["before SendMessage", "after SendMessage", "after TransactWriteItems"]),
   );
   expect(calledAgain).toBeGreaterThan(0);
-}, 120_000);
+}, 300_000);

@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type StartedProcess, signalGroup, startProcess } from "../support/process.ts";
@@ -10,6 +11,14 @@ import { type StartedProcess, signalGroup, startProcess } from "../support/proce
 const run = promisify(execFile);
 const directory = mkdtempSync(join(tmpdir(), "keelson-start-"));
 const env = { PORT: "0", LOG_FORMAT: "json", NODE_ENV: undefined, KEELSON_DIRECTORY: directory, KEELSON_AUTH_SECRET: undefined };
+
+const own = { ...process.env, ...env } as NodeJS.ProcessEnv; // undefined is unset, as for any child
+const developmentEnv = "--env-file=examples/files/development.env";
+
+/** What the command prints in a process of its own, which succeeds. */
+async function keelson(...parameters: readonly string[]): Promise<string> {
+  return (await run(process.execPath, [developmentEnv, "src/cli/main.ts", ...parameters], { env: own })).stdout;
+}
 
 let started: StartedProcess;
 let tokens: Record<"ann" | "gil", string>;
@@ -57,11 +66,7 @@ test("a second terminal gets the tree of a request, which the tables confirm", a
   const headers = { "x-request-id": "traced-1" };
   expect((await send("POST", "/files", { as: "ann", body: { name: "b.txt", sizeMb: 1 }, headers })).status).toBe(201);
   const trace = async (...parameters: readonly string[]) =>
-    (
-      await run("npm", ["run", "--silent", "trace", "--", ...parameters], {
-        env: { ...process.env, ...env } as NodeJS.ProcessEnv,
-      })
-    ).stdout;
+    (await run("npm", ["run", "--silent", "trace", "--", ...parameters], { env: own })).stdout;
   // The answer waits for none of what follows.
   await expect.poll(() => trace("traced-1")).toMatch(/\n\nNothing is stuck\.\n$/);
   const [whole, last] = [
@@ -71,6 +76,41 @@ test("a second terminal gets the tree of a request, which the tables confirm", a
   expect(whole).toMatch(/^request traced-1, of acme, at .*\n\nPOST \/files → 201 +done /);
   expect(whole).toMatch(/└─ delivery log +done /);
   expect(last).toMatchObject({ id: "traced-1", tables: true });
+});
+
+test("commands in a second terminal work on the data of the server that runs, which goes on", async () => {
+  expect((await send("POST", "/files", { as: "ann", body: { name: "c.txt", sizeMb: 1 } })).status).toBe(201);
+  const module = "examples/files/server.ts";
+  const exported = join(directory, "acme.jsonl");
+  const ring = ["--parameter", "/files/key-ring"];
+  expect(await keelson("tenant", "export", module, "acme", "--out", exported)).toContain("acme");
+  expect(readFileSync(exported, "utf8")).toContain("c.txt");
+  expect(await keelson("tenant", "erase", module, "umbrella", "--yes")).toContain("umbrella");
+  expect(await keelson("outbox", "list")).toBe("");
+  await keelson("steps", "list", module);
+  await keelson("projection", "status", module);
+  expect(await keelson("key-ring", "create", ...ring, "--key", "first")).toContain("first");
+  expect(await keelson("key-ring", "list", ...ring)).toContain("first");
+  expect(await keelson("doctor", module)).toMatch(/table keelson-files: active[\s\S]* 0 fail,/);
+  await keelson("contract", "check", module, "--file", "examples/files/contract.json", "--stored");
+  expect((await send("GET", "/files", { as: "ann" })).status).toBe(200);
+});
+
+test("a script in a second terminal runs on the data of the server that runs, which takes over what it enqueues", async () => {
+  const script = join(directory, "script.ts");
+  writeFileSync(
+    script,
+    `import { server } from ${JSON.stringify(pathToFileURL(join(import.meta.dirname, "../../examples/files/server.ts")).href)};
+    try {
+      await server.run({ reason: "a look", tenantId: "acme" }, async (ctx) => console.log("ran for", ctx.user?.tenantId));
+    } finally {
+      await server.close();
+    }`,
+  );
+  const { stdout } = await run(process.execPath, [developmentEnv, script], { env: own });
+  expect(stdout).toMatch(/^ran for acme$/m);
+  expect(stdout).toContain("embedded.attached");
+  expect((await send("GET", "/files", { as: "ann" })).status).toBe(200);
 });
 
 test("a file above max-upload-size-mb is 422 and names the field", async () => {
@@ -163,13 +203,15 @@ test("what is no HTTP is refused in the uniform body, with a request ID", async 
   expect(answer).toContain('"error":"malformed_request"');
 });
 
-test("a second process on the same data is refused with a clear message", async () => {
-  const failure = await startProcess("npm", ["start"], env).then(
-    () => "it started",
-    (error: Error) => error.message,
-  );
-
-  expect(failure).toContain(directory);
+test("a second server on the same data shares it, and leaves it to the first", async () => {
+  const second = await startProcess("npm", ["start"], env);
+  expect(second.logs).toContainEqual(expect.objectContaining({ msg: "embedded.attached" }));
+  const { id } = await json(send("POST", "/files", { as: "ann", body: { name: "d.txt", sizeMb: 1 } }));
+  const read = await fetch(`http://127.0.0.1:${second.port}/files/${id}`, { headers: { authorization: `Bearer ${tokens.ann}` } });
+  expect(await read.json()).toMatchObject({ name: "d.txt" });
+  signalGroup(second, "SIGKILL");
+  await second.exited;
+  expect((await send("GET", `/files/${id}`, { as: "ann" })).status).toBe(200);
 });
 
 test("SIGTERM: readiness fails, what is in flight finishes, the process ends", async () => {

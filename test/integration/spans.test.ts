@@ -80,14 +80,15 @@ const build = () =>
   buildServer({ features: [spanned], delivery: { webhook: { allowHttp: true, allowPrivate: true } }, basePath: "/api" });
 
 let app: TestApp;
-/** The name of the event bus. */
-let bus = "";
+/** The names of the event bus and of the queue of jobs. */
+let [bus, queue] = ["", ""];
 beforeAll(async () => {
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   receiver = await receiveHooks();
   app = await startTestApp(build(), { webhooks: { allowHttp: true, allowPrivate: true } });
   bus = app.env["KEELSON_EVENT_BUS"] ?? "keelson";
+  queue = app.env["KEELSON_JOB_QUEUE"]?.split("/").at(-1) ?? "keelson-jobs.fifo";
 });
 afterAll(async () => {
   await app.close();
@@ -166,7 +167,8 @@ describe.each([
         ...[`${server} > app.work (internal)`, `${server} > app.work (internal) > step charge (internal)`, publish, dispatch],
         // The first attempt, and the one that does it.
         ...[consume, `${consume} > claim (internal)`, consume, `${consume} > claim (internal)`],
-        ...[enqueue, job, `${job} > claim (internal)`, deliver, sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
+        ...[enqueue, job, `${job} > claim (internal)`, `${job} > commit (internal)`, `${job} > send ${queue} (client)`],
+        ...[deliver, sent, `${sent} > claim (internal)`, `${sent} > POST (client)`],
       ].sort(),
     );
     expect(one("POST /api/files/:id").parentSpanContext).toMatchObject({ spanId, isRemote: true });

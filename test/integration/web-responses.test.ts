@@ -9,6 +9,16 @@ const count = z.object({ count: z.number() });
 const everyone = { access: access.everyone };
 let runs = 0;
 let read: Response;
+/** What a client may send, and a row may hold: as much like a `Response`, a stream or a reply as JSON gets. */
+const hostile = {
+  bodyUsed: false,
+  status: 200,
+  headers: { getSetCookie: "x", "set-cookie": "a=1" },
+  body: { getReader: 1, locked: true },
+  pipe: 1,
+  getReader: 1,
+  "keelson.reply": true,
+};
 
 const pages = defineFeature("pages", (r) => {
   const table = r.table("pages", { partitionKey: "pk" });
@@ -67,6 +77,10 @@ const pages = defineFeature("pages", (r) => {
   r.query("count.ask", {
     handler: async (ctx, input) => ({ got: await ctx.query((input as { name: string }).name as never, {} as never) }),
   });
+  const echo = { ...everyone, handler: (_ctx: unknown, input: unknown) => input };
+  r.query("data.show", { route: "GET /data", ...echo, handler: () => hostile });
+  r.query("data.checked", { route: "GET /checked", ...everyone, output: z.looseObject({}), handler: () => hostile });
+  r.write("data.keep", { route: "POST /data", ...echo });
   r.write("page.make", {
     route: "POST /pages",
     ...everyone,
@@ -225,6 +239,19 @@ describe.each(Object.entries({ container, lambda }))("in the %s host a Response 
       ]);
     },
   );
+});
+
+describe.each(Object.entries({ container, lambda }))("in the %s host data that is named as a Response is", (_host, send) => {
+  test.each(["/data", "/checked"])("is data, from a query: %s", async (path) => {
+    const { status, body, cookies } = await send("GET", path);
+    expect([status, JSON.parse(String(body)), cookies]).toEqual([200, hostile, []]);
+  });
+});
+
+test("data that is named as a Response is, is data from a write and to who asks a query, too", async () => {
+  const answer = await app.fetch("/data", { method: "POST", body: hostile });
+  expect([answer.status, await answer.json(), answer.headers.getSetCookie()]).toEqual([200, hostile, []]);
+  expect(await app.call("pages.count.ask", { name: "pages.data.show" })).toEqual({ got: hostile });
 });
 
 describe("a Response that cannot be sent", () => {

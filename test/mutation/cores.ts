@@ -20,6 +20,7 @@ export const cores: Readonly<Record<string, Core>> = {
   },
   claim: { sources: ["once/claim.ts"], tests: ["once/claim.test.ts"] },
   step: { sources: ["once/step.ts"], tests: ["once/step.test.ts"] },
+  effects: { sources: ["run/effect-ledger.ts"], tests: ["run/effect-ledger.test.ts"] },
   settle: { sources: ["once/settlement.ts"], tests: ["once/settlement.test.ts"] },
   lifecycle: { sources: ["process/lifecycle.ts", "process/times.ts"], tests: ["process/lifecycle.test.ts"] },
   routes: {

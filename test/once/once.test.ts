@@ -525,3 +525,21 @@ test("a caller that was gone before it came leaves nothing behind that anybody w
   };
   expect(await settled(run(process("a"), work, {}, AbortSignal.abort(new Error("gone"))))).toBe("gone");
 });
+
+test("the claim of a message that comes again is retained anew, but not that of a key which other work may have", async () => {
+  const day = 24 * 3_600_000;
+  for (const [hasReusableKey, afterMs] of [
+    [false, day],
+    [true, 12 * 3_600_000],
+  ] as const) {
+    const { world, process, run, calls } = start();
+    const message = { kind: "message", retentionMs: day, hasReusableKey } as const;
+    await run(process("p"), async () => answer("done"), message);
+    world.nowMs += 60_000;
+    await run(process("p"), async () => answer("again"), message);
+    expect(calls).not.toContain("extend"); // it came at once
+    world.nowMs += 12 * 3_600_000 - 60_000;
+    await run(process("p"), async () => answer("again"), message);
+    expect(world.records.get(text)?.expiresAt).toBe(Math.ceil((world.nowMs + afterMs) / 1000));
+  }
+});

@@ -10,6 +10,10 @@ export class World {
   nowMs = 1_700_000_000_000;
   readonly records = new Map<string, ClaimRecord>();
   readonly effects: string[] = [];
+  /** The tokens of the transactions that were written: the same one again is the same transaction. */
+  readonly tokens = new Set<string>();
+  /** The items of each transaction that was written. */
+  readonly transactions: (readonly TransactionItem[])[] = [];
   readonly violations: string[] = [];
   /** Which states were met: what the model covers. */
   readonly seen = new Set<string>();
@@ -60,7 +64,9 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
         // As the condition has it, on the clock of the process that asks.
         const isFree =
           before === undefined ||
-          (before.status === "COMPLETED" ? before.expiresAt <= Math.floor(nowMs / 1000) : before.leaseUntilMs < nowMs - skewMs);
+          (before.status === "COMPLETED"
+            ? before.expiresAt <= Math.floor(nowMs / 1000)
+            : before.leaseUntilMs < nowMs - skewMs && before.generation === claim.generation);
         if (!isFree) return before;
         world.set(text, claim, before?.owner ?? claim.owner);
         return undefined;
@@ -85,22 +91,45 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
         const before = world.records.get(keyText(key));
         if (before?.status === "INPROGRESS" && before.owner === owner) world.set(keyText(key), undefined, owner);
       }),
-    commit: ({ items, completed }) =>
+    vacate: (key, owner, expiresAt) =>
+      call("release", () => {
+        const before = world.records.get(keyText(key));
+        if (before?.status === "INPROGRESS" && before.owner === owner)
+          world.set(keyText(key), { ...before, owner: "", leaseUntilMs: 0, expiresAt }, owner);
+      }),
+    extend: (key, owner, expiresAt) =>
+      call("extend", () => {
+        const before = world.records.get(keyText(key));
+        if (before?.status === "COMPLETED" && before.owner === owner && before.expiresAt < expiresAt)
+          world.set(keyText(key), { ...before, expiresAt }, owner);
+      }),
+    commit: ({ items, token, completed, held }) =>
       call<readonly CancellationReason[] | undefined>(
         "commit",
         () => {
+          if (world.tokens.has(token)) return undefined;
           const none = items.map(() => ({ code: "None", message: "" }));
+          if (items.some(neverHolds)) {
+            const reasons = items.map((item) => ({ code: neverHolds(item) ? "ConditionalCheckFailed" : "None", message: "" }));
+            return [...reasons, { code: "None", message: "" }];
+          }
           if (completed !== undefined) {
             const text = keyText(completed.key);
             const before = world.records.get(text);
-            // The same token again, once it was written, is the same transaction.
-            if (before?.status === "COMPLETED" && before.owner === completed.claim.owner) return undefined;
             if (before?.status !== "INPROGRESS" || before.owner !== completed.claim.owner) {
               return [...none, { code: "ConditionalCheckFailed", message: "" }];
             }
             world.set(text, completed.claim, completed.claim.owner);
           }
+          if (held !== undefined) {
+            const before = world.records.get(keyText(held.key));
+            if (before?.status !== "INPROGRESS" || before.owner !== held.owner) {
+              return [...none, { code: "ConditionalCheckFailed", message: "" }];
+            }
+          }
           world.effects.push(...items.map(effectOf));
+          world.transactions.push(items);
+          world.tokens.add(token);
           return undefined;
         },
         () => [...items, ...(completed === undefined ? [] : [{}])].map(() => ({ code: "TransactionConflict", message: "" })),
@@ -108,6 +137,11 @@ export function storeOf(world: World, process: Process, turn: (call: string) => 
     putParts: () => call("putParts", () => undefined),
     readParts: () => call("readParts", () => []),
   };
+}
+
+/** Whether the condition of an item never holds. */
+function neverHolds(item: TransactionItem): boolean {
+  return item["ConditionCheck"] === "never";
 }
 
 function effectOf(item: TransactionItem): string {

@@ -5,6 +5,7 @@ import {
   defineFeature,
   type FeatureBuilder,
   type PipelineContext,
+  type TenantUser,
   type User,
 } from "keelson";
 import { describe, expectTypeOf, test } from "vitest";
@@ -16,7 +17,7 @@ describe("a rule", () => {
   test("knows whom it lets through", () => {
     expectTypeOf(everyone).toEqualTypeOf<Rule<User>>();
     expectTypeOf(authenticated).toEqualTypeOf<Rule<AuthenticatedUser>>();
-    expectTypeOf(tenant).toEqualTypeOf<Rule<AuthenticatedUser>>();
+    expectTypeOf(tenant).toEqualTypeOf<Rule<TenantUser>>();
     expectTypeOf(admin).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(systemAdmin).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(roles("editor", "owner")).toEqualTypeOf<Rule<AuthenticatedUser>>();
@@ -31,11 +32,22 @@ describe("a rule", () => {
 
   test("of all of several lets nobody through who is not signed in if one of them asks for it", () => {
     expectTypeOf(allOf(everyone, admin)).toEqualTypeOf<Rule<AuthenticatedUser>>();
-    expectTypeOf(allOf(everyone, anyOf(everyone, admin), tenant)).toEqualTypeOf<Rule<AuthenticatedUser>>();
+    expectTypeOf(allOf(everyone, anyOf(everyone, admin), authenticated)).toEqualTypeOf<Rule<AuthenticatedUser>>();
+    expectTypeOf(allOf(tenant, admin)).toEqualTypeOf<Rule<AuthenticatedUser>>();
     expectTypeOf(allOf(everyone)).toEqualTypeOf<Rule<User>>();
     expectTypeOf(allOf(everyone, anyOf(everyone, admin))).toEqualTypeOf<Rule<User>>();
     expectTypeOf(allOf(everyone, ...([] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<Rule<User>>();
     expectTypeOf(allOf({} as AccessRule | AccessRule<AuthenticatedUser>)).toEqualTypeOf<Rule<User>>();
+  });
+});
+
+describe("a rule that asks for a tenant alone", () => {
+  test("promises a tenant, and no user", () => {
+    expectTypeOf(anyOf(tenant, admin)).toEqualTypeOf<Rule<TenantUser>>();
+    expectTypeOf(anyOf(tenant, everyone)).toEqualTypeOf<Rule<User>>();
+    expectTypeOf(allOf(everyone, tenant)).toEqualTypeOf<Rule<TenantUser>>();
+    expectTypeOf(allOf(tenant, everyone)).toEqualTypeOf<Rule<TenantUser>>();
+    expectTypeOf(allOf(tenant, ...([] as AccessRule<AuthenticatedUser>[]))).toEqualTypeOf<Rule<TenantUser>>();
   });
 });
 
@@ -45,7 +57,7 @@ describe("ctx.user", () => {
 
   test("has an ID and a tenant behind every rule that asks for them", () => {
     r.query("a.a", { route: "GET /a", access: authenticated, handler: ({ user }) => of<AuthenticatedUser>(user) });
-    r.query("a.b", { route: "GET /b", access: tenant, handler: ({ user }) => [user.id.length, user.tenantId.length] });
+    r.query("a.b", { route: "GET /b", access: tenant, handler: ({ user }) => [user.id?.length, user.tenantId.length] });
     r.query("a.c", { route: "GET /c", access: roles("editor"), handler: ({ user }) => user.id.length });
     r.query("a.d", { route: "GET /d", access: anyOf(admin, roles("a")), handler: (ctx) => ctx.user.tenantId.length });
     r.query("a.e", { route: "GET /e", access: allOf(everyone, admin), handler: (ctx) => ctx.user.tenantId.length });
@@ -68,6 +80,8 @@ describe("ctx.user", () => {
     r.query("b.b", { route: "GET /b", access: everyone, handler: (ctx) => ctx.user.id.length });
     // @ts-expect-error anonymous callers
     r.write("b.c", { route: "POST /c", access: anyOf(everyone, admin), handler: (ctx) => ctx.user.tenantId.length });
+    // @ts-expect-error a run of the system for a tenant has no user
+    r.query("b.h", { route: "GET /h", access: tenant, handler: (ctx) => ctx.user.id.length });
     // @ts-expect-error anybody may query it
     r.query("b.d", { handler: (ctx) => ctx.user.tenantId.length });
     // @ts-expect-error any rule

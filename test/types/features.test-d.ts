@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import {
   access,
   buildServer,
@@ -309,6 +310,10 @@ describe("handlers", () => {
   test("without an output schema anything may be returned", () => {
     r.query("item.any", { handler: async () => ({ at: new Date() }) });
     r.query("item.nothing", { handler: async () => undefined });
+    const csv = { headers: { "content-type": "text/csv" } };
+    r.query("item.rows", { handler: async () => reply((async function* () {})(), csv) });
+    r.query("item.file", { handler: async () => reply(Readable.from(["a"]), csv) });
+    r.query("item.web", { handler: async () => reply(new Response("a").body, csv) });
     r.write("item.text", { handler: async () => reply("text", { headers: { "content-type": "text/plain" } }) });
   });
 

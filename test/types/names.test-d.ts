@@ -112,6 +112,8 @@ describe("an entry of Writes", () => {
     });
     hook("typed-library.book.add", { before: () => undefined, after: () => {} });
     hook("typed-library.book.add", { before: async () => {} });
+    hook("typed-library.book.add", { before: (_ctx, input) => ({ ...input, row: "7" }) });
+    hook("typed-library.book.add", { before: (_ctx, input) => ({ ...input }) });
   });
 
   test("lets no hook compile that does not fit it", () => {
@@ -119,8 +121,8 @@ describe("an entry of Writes", () => {
     r.hook("typed-library.book.ad", { after: () => {} });
     // @ts-expect-error a query
     r.hook("typed-library.book.find", { after: () => {} });
-    // @ts-expect-error the input as the schema takes it has a text
-    r.hook("typed-library.book.add", { before: (_ctx, input) => input });
+    // @ts-expect-error neither as the schema takes it, nor as it gives it
+    r.hook("typed-library.book.add", { before: (_ctx, input) => ({ ...input, row: true }) });
     // @ts-expect-error no list
     r.hook("typed-library.book.add", { commit: () => ({ Put: { TableName: "t", Item: {} } }) });
     // @ts-expect-error items are returned

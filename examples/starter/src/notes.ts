@@ -21,6 +21,7 @@ export const notes = defineFeature("notes", (r) => {
     access: access.authenticated,
     input: z.object({ text: z.string().min(1) }),
     output: note,
+    status: 201,
     handler: async (ctx, { text }) => {
       const maxLength = await ctx.config(config.maxLength);
       if (text.length > maxLength) {

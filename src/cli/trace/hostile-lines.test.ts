@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { tmpdir } from "node:os";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -78,6 +80,54 @@ test("nothing that a line says reaches the terminal as it is, wherever it is sho
     expect(text).toContain("\\u001b");
     expect(text).not.toMatch(/[\p{Cc}\u202e]/u);
   }
+});
+
+/** The words of commands, as a shell hands them to a program. */
+function wordsOf(commands: readonly string[]): string[][] {
+  const script = commands.map((command) => `${command}; printf '\\0'`).join("\n");
+  // Instead of the program: each word with its end, and an empty one after each command.
+  const program = 'npx() { for word in "$@"; do printf \'%s\\0\' "$word"; done; }';
+  const printed = execFileSync("sh", ["-c", `${program}\n${script}`], { encoding: "utf8", cwd: tmpdir(), env: {} });
+  const [words, all]: [string[], string[][]] = [[], []];
+  for (const word of printed.split("\0").slice(0, -1)) {
+    if (word === "") all.push(words.splice(0));
+    else words.push(word);
+  }
+  return all;
+}
+
+test("an ID of a line is one word of the commands that are printed, and no option of them", () => {
+  const odd = [
+    "$(touch owned)",
+    "`touch owned`",
+    "a; touch owned",
+    "a && touch owned | cat > owned",
+    "a' 'b\" $HOME",
+    "a\nb\r",
+    "*",
+    "~",
+    "=touch",
+    "#",
+    "!!",
+    "-x",
+    "--retry",
+    "--event=e1",
+    "\\",
+    "e1",
+  ];
+  const step = (stepKey: string) => ({ ...ofJob, msg: "step.unknown", step: "charge", stepKey, time: at(59) });
+  const aside = (eventId: string) => ({ msg: "event.set_aside", type: "order.placed", eventId, reason: "r", time: at(15) });
+  const lastCommand = (lines: readonly LogRecord[]) => String(build(lines).stuck?.commands.at(-1));
+  const steps = odd.map((id) => lastCommand([...chain.slice(0, 4), step(id)]));
+  const puts = odd.map((id) => lastCommand([completed, { ...published, publishedId: id }, aside(id)]));
+
+  const isOption = (id: string) => id.startsWith("-");
+  expect(wordsOf(steps)).toEqual(
+    odd.map((id) => ["keelson", "steps", "resolve", "server.ts", ...(isOption(id) ? ["--retry", "--", id] : [id, "--retry"])]),
+  );
+  expect(wordsOf(puts)).toEqual(
+    odd.map((id) => ["keelson", "outbox", "put-back", ...(isOption(id) ? [`--event=${id}`] : ["--event", id])]),
+  );
 });
 
 /** What really happened: a request, and what follows from it. */

@@ -74,6 +74,26 @@ test("a record that is cut counts as broken", () => {
   expect(recordsOf("START").isBroken).toBe(false);
 });
 
+test.each<[string, (blanks: string) => string]>([
+  ["after a text that does not end", (blanks) => `"log":"${blanks}{`],
+  ["after a text", (blanks) => `"log":"a"${blanks}{`],
+  ["after a text and a comma", (blanks) => `"log":"a",${blanks}{`],
+  ["between quotes", (blanks) => `"log":${blanks.replaceAll("  ", '" ')}x`],
+  ["before a name", (blanks) => `${blanks}x"log":"a"`],
+  ["after a name", (blanks) => `"log"${blanks}x`],
+  ["around what looks like a record", (blanks) => `"msg"${blanks}"msg"${blanks}x`],
+  ["before lists", (blanks) => `${blanks}[${blanks}x`],
+  ["before braces", (blanks) => `{${blanks}{${blanks}{${blanks}}`],
+])("a line of many blanks takes no more than a line of many letters: %s", (_, line) => {
+  const read = (character: string) => {
+    const began = performance.now();
+    recordsOf(line(character.repeat(200_000)));
+    return performance.now() - began;
+  };
+  const letters = Math.max(20, read("x"), read("x"));
+  expect(Math.min(read(" "), read("\t"))).toBeLessThan(100 * letters);
+});
+
 test("no line makes it throw", () => {
   const parts = fc.constantFrom(
     "{",

@@ -12,8 +12,8 @@ export interface LineRecords {
 const mostDepth = 5;
 /** Where collectors put a line: CloudWatch and its Insights, Docker's files, Fluent Bit, journald, results of queries. */
 const wrappers = ["@message", "message", "log", "MESSAGE", "value", "line", "events", "results"] as const;
-/** A member of a document that was written over several lines, as the AWS CLI prints them. */
-const wrappedLine = /^\s*"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(".*")\s*,?\s*$/s;
+/** How a member begins of a document that was written over several lines, as the AWS CLI prints them. */
+const memberStart = /^"(?:@message|message|log|MESSAGE|value|line)"\s*:\s*(?=")/;
 
 /**
  * Finds the records in a line, whatever stands around them: a time and a stream before them (`aws logs tail`), a container's name
@@ -29,13 +29,22 @@ const looksLikeRecord = /\\?"{1,2}msg\\?"{1,2}\s*:/;
 
 function read(text: string, depth: number): readonly LogRecord[] {
   if (depth > mostDepth) return [];
-  const wrapped = wrappedLine.exec(text)?.[1];
+  const wrapped = wrappedText(text);
   if (wrapped !== undefined) {
     const inner = parse(wrapped);
     return typeof inner === "string" ? read(inner, depth + 1) : [];
   }
   const value = /^\s*\[\s*[[{]/.test(text) ? parse(text) : undefined;
   return unwrap(value ?? objectIn(text), depth);
+}
+
+/** What stands in quotes after the name of a wrapper, to the line's end. In steps: a pattern for all of it takes quadratic time for blanks. */
+function wrappedText(text: string): string | undefined {
+  const line = text.trim();
+  const start = memberStart.exec(line)?.[0].length;
+  if (start === undefined) return undefined;
+  const value = line.slice(start, line.endsWith(",") ? -1 : undefined).trimEnd();
+  return value.length > 1 && value.endsWith('"') ? value : undefined;
 }
 
 /** The object that a line ends with, whatever stands before it. */

@@ -6,7 +6,7 @@ import { dynamoOutbox } from "../../aws/outbox-store.ts";
 import { dynamoSteps } from "../../aws/step-store.ts";
 import { onceTable, outboxTable, physicalTableName } from "../../declare/table.ts";
 import { servedFrom } from "../../embedded/data-directory.ts";
-import type { Variables } from "../../process/environment.ts";
+import { embeddedDirectory, type Variables } from "../../process/environment.ts";
 import type { ServerInternals } from "../../server/server.ts";
 import type { TraceStores } from "./tables.ts";
 
@@ -18,8 +18,7 @@ export interface OpenedTables {
 
 /** The data directory of a server that is being developed; `undefined` for any other. */
 export function developmentDirectory({ environment }: Pick<ServerInternals, "environment">, env: Variables): string | undefined {
-  const isLocal = environment === "development" && env["AWS_LAMBDA_FUNCTION_NAME"] === undefined;
-  return isLocal ? env["KEELSON_DIRECTORY"] || ".keelson" : undefined;
+  return environment === "development" ? embeddedDirectory(env, environment) : undefined;
 }
 
 /**

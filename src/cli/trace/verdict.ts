@@ -1,3 +1,4 @@
+import { command } from "../doctor/command-line.ts";
 import type { TraceNode, TraceState } from "./node.ts";
 
 /** What is to be said of a tree at its end. */
@@ -120,18 +121,27 @@ function waitText({ state, until = "" }: TraceNode): string {
   }
 }
 
+// IDs come from logs, whose lines others write: each is one word for the shell, and none is taken for an option.
+
+function resolveCommand(module: string, id: string, end: string): string {
+  const start = command("npx", "keelson", "steps", "resolve", module);
+  return id.startsWith("-") ? `${start} ${end} -- ${command(id)}` : `${start} ${command(id)} ${end}`;
+}
+
+function putBackCommand(id: string): string {
+  const event = id.startsWith("-") ? [`--event=${id}`] : ["--event", id];
+  return command("npx", "keelson", "outbox", "put-back", ...event);
+}
+
 function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Pick<Stuck, "fix" | "commands"> {
-  const doctor = `npx keelson doctor ${module}`;
+  const doctor = command("npx", "keelson", "doctor", module);
   switch (state) {
     case "unknown":
       if (kind !== "step")
         return { fix: "keelson does not know whether the commit was written: look at its rows, and send it again", commands: [] };
       return {
         fix: "ask whoever was called how it ended, by the step's ID, and say so; then move the message back",
-        commands: [
-          `npx keelson steps resolve ${module} ${id} --result <json>`,
-          `npx keelson steps resolve ${module} ${id} --retry`,
-        ],
+        commands: ["--result <json>", "--retry"].map((end) => resolveCommand(module, id, end)),
       };
     case "dead-lettered": {
       const from = queue === undefined ? "its dead-letter queue" : `the dead-letter queue of ${queue}`;
@@ -148,7 +158,7 @@ function helpFor({ kind, id = "", state, queue }: TraceNode, module: string): Pi
         };
       return {
         fix: "fix the cause, then put it back",
-        commands: ["npx keelson outbox list", `npx keelson outbox put-back --event ${id}`],
+        commands: ["npx keelson outbox list", putBackCommand(id)],
       };
     case "gave-up":
       return { fix: "fix the cause; it fires at its next time", commands: [] };

@@ -1,0 +1,52 @@
+import { isDeepStrictEqual } from "node:util";
+
+/** An input as a schema took it, and as the schema gave it. */
+export interface AcceptedInput {
+  readonly raw: unknown;
+  readonly accepted: unknown;
+}
+
+/**
+ * Merges the input that a hook returned into the input as the schema took it: changed members have the hook's values, all others their
+ * raw ones, so that the schema's transforms never get their own results.
+ *
+ * @param accepted - a copy from before the hook, which may have changed the input in place
+ */
+export function changedInput({ raw, accepted: given }: AcceptedInput, changed: unknown): unknown {
+  if (isDeepStrictEqual(given, changed)) return raw;
+  if (Array.isArray(raw) && Array.isArray(given) && Array.isArray(changed)) {
+    // Hooks add, remove and sort items.
+    return changed.map((item, index) => {
+      const from = given.findIndex((one) => isDeepStrictEqual(one, item));
+      const at = from === -1 ? index : from;
+      const isKnown = raw.length === given.length && at < raw.length;
+      return isKnown ? changedInput({ raw: raw[at], accepted: given[at] }, item) : item;
+    });
+  }
+  if (!isPlain(raw) || !isPlain(given) || !isPlain(changed)) return changed;
+  const merged: Record<string, unknown> = Object.create(null);
+  for (const [name, value] of Object.entries(changed)) {
+    const isSame = Object.hasOwn(given, name) && isDeepStrictEqual(given[name], value);
+    if (Object.hasOwn(raw, name)) merged[name] = changedInput({ raw: raw[name], accepted: given[name] }, value);
+    // A member that the schema has added, such as a default, is added again.
+    else if (!isSame) merged[name] = value;
+  }
+  return merged;
+}
+
+/** Deeper members of an input are compared as they are. */
+const maxLevels = 64;
+
+/** A copy of lists and plain objects, which a hook cannot change; any other object, such as a date, is itself. */
+export function copied(input: unknown, level = 0): unknown {
+  if (level === maxLevels) return input;
+  if (Array.isArray(input)) return input.map((item) => copied(item, level + 1));
+  if (!isPlain(input)) return input;
+  return Object.fromEntries(Object.entries(input).map(([name, value]) => [name, copied(value, level + 1)]));
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}

@@ -1,0 +1,176 @@
+/**
+ * The phases of a run, and the rules for each:
+ *
+ * | phase | the run | effects asked for by the handler | by a hook | `ctx.commit` |
+ * |---|---|---|---|---|
+ * | `before` | runs its `before` hooks | stay | stay | refused |
+ * | `open` | works | join the next attempt | join the next attempt | starts an attempt |
+ * | `waiting` | waits for calls that were started before its attempt | refused | refused | refused |
+ * | `joining` | asks its `commit` hooks for items | refused | join this attempt | refused |
+ * | `writing` | writes | refused | refused | refused |
+ * | `committed` | has committed | refused | refused | refused |
+ * | `unknown` | may have committed | refused | refused | refused |
+ * | `ended` | has ended | refused | refused | refused |
+ *
+ * Effects that stay are part of every attempt.
+ */
+export type RunPhase = "before" | "open" | "waiting" | "joining" | "writing" | "committed" | "unknown" | "ended";
+
+/** The caller of an effect or a commit. */
+export type EffectCaller = "handler" | "hook";
+
+/** The number of the attempt that an effect belongs to; 0 means every attempt. */
+export type AttemptNumber = number;
+
+const standings: Readonly<Record<Exclude<RunPhase, "before" | "open">, string>> = {
+  waiting: "is committing",
+  joining: "is committing",
+  writing: "is committing",
+  committed: "has committed",
+  unknown: "may have committed",
+  ended: "has ended",
+};
+
+/**
+ * Assigns the effects of one run to its attempts to commit. An effect happens exactly as often as its attempt is written. Pure: it
+ * neither stores nor sends.
+ */
+export class EffectLedger<Effect> {
+  #phase: RunPhase;
+  #attempt: AttemptNumber = 1;
+  readonly #staying: Effect[] = [];
+  #joining: Effect[] = [];
+  /** The next ordinal of each kind and name; absent until there is one. */
+  #ordinals: Map<string, number> | undefined;
+  #ordinalsAtOnce: Map<string, number> | undefined;
+  /** The ordinals at the start of the handler. */
+  #firstOrdinals: ReadonlyMap<string, number> | undefined;
+
+  /** @param hasHooks - whether `before` hooks run first. */
+  constructor(hasHooks: boolean) {
+    this.#phase = hasHooks ? "before" : "open";
+  }
+
+  get phase(): RunPhase {
+    return this.#phase;
+  }
+
+  /** Whether any effect waits for a commit. */
+  get isEmpty(): boolean {
+    return this.#staying.length + this.#joining.length === 0;
+  }
+
+  /** The `before` hooks are done. */
+  open(): void {
+    this.#phase = "open";
+    this.#firstOrdinals = copyOf(this.#ordinals);
+  }
+
+  /**
+   * An effect is asked for.
+   *
+   * @param verb - how the message names the call: "publish".
+   * @throws Error where no attempt could take it any more.
+   */
+  start(caller: EffectCaller, call: string, verb: string): AttemptNumber {
+    switch (this.#phase) {
+      case "before":
+        return 0;
+      case "open":
+        return this.#attempt;
+      case "joining":
+        if (caller === "hook") return this.#attempt;
+    }
+    throw new Error(`${call}: the run ${standings[this.#phase]}; ${verb} before ctx.commit, and in a hook before \`after\``);
+  }
+
+  /**
+   * Counts the effects of a kind and name, from 0. A repeated run gets the same numbers, and so does the next attempt: a failed
+   * attempt gives its ordinals back.
+   */
+  ordinal(kind: string, name: string): number {
+    this.#ordinals ??= new Map();
+    return next(this.#ordinals, kind, name);
+  }
+
+  /** The same for effects that happen immediately: a failed attempt does not give these back. */
+  ordinalAtOnce(kind: string, name: string): number {
+    this.#ordinalsAtOnce ??= new Map();
+    return next(this.#ordinalsAtOnce, kind, name);
+  }
+
+  /** Adds an effect to its attempt, or drops it if that attempt has ended. */
+  hold(attempt: AttemptNumber, effect: Effect): void {
+    if (attempt === 0) this.#staying.push(effect);
+    else if (attempt === this.#attempt) this.#joining.push(effect);
+  }
+
+  /**
+   * Starts an attempt.
+   *
+   * @throws Error for a hook, and if the run is committing or has committed. Such a call is not an attempt, so it drops nothing.
+   */
+  begin(caller: EffectCaller): void {
+    if (caller === "hook") throw new Error("ctx.commit: a hook commits nothing; return the items from its `commit`");
+    if (this.#phase !== "open") throw new Error(`ctx.commit: ${beginRefusals[this.#phase]}`);
+    this.#phase = "waiting";
+  }
+
+  /** The `commit` hooks run. */
+  join(): void {
+    this.#phase = "joining";
+  }
+
+  /** Closes the attempt, and returns its effects: only these are written. */
+  seal(): readonly Effect[] {
+    this.#phase = "writing";
+    return [...this.#staying, ...this.#joining];
+  }
+
+  /** The attempt was written, or the run has come to its end with nothing to write. */
+  written(): void {
+    this.#phase = "committed";
+  }
+
+  /** The outcome of the attempt is unknown. */
+  uncertain(): void {
+    this.#phase = "unknown";
+  }
+
+  /** The attempt failed. Returns its dropped effects. The next attempt derives the same IDs. */
+  failed(): readonly Effect[] {
+    const dropped = this.#joining;
+    this.#joining = [];
+    this.#attempt += 1;
+    this.#ordinals = copyOf(this.#firstOrdinals);
+    this.#phase = "open";
+    return dropped;
+  }
+
+  /** The run has ended. */
+  end(): void {
+    if (this.#phase !== "committed") this.#phase = "ended";
+  }
+}
+
+function copyOf(ordinals: ReadonlyMap<string, number> | undefined): Map<string, number> | undefined {
+  return ordinals === undefined ? undefined : new Map(ordinals);
+}
+
+function next(ordinals: Map<string, number>, kind: string, name: string): number {
+  const counted = `${kind} ${name}`;
+  const ordinal = ordinals.get(counted) ?? 0;
+  ordinals.set(counted, ordinal + 1);
+  return ordinal;
+}
+
+const once = "a run commits once; put all items into one call";
+const beginRefusals: Readonly<Record<Exclude<RunPhase, "open">, string>> = {
+  before: "the handler has not started",
+  waiting: once,
+  joining: once,
+  writing: once,
+  committed: once,
+  unknown: "the run may have committed already; leave it to a retry",
+  ended: "the run has ended; await ctx.commit",
+};

@@ -1,0 +1,163 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { StartedEffects } from "./started-effects.ts";
+
+/** A call that ends when the test says so. */
+function pending<Value>() {
+  let end: (value: Value) => void = () => undefined;
+  let fail: (error: Error) => void = () => undefined;
+  const promise = new Promise<Value>((resolve, reject) => {
+    [end, fail] = [resolve, reject];
+  });
+  return { work: () => promise, end, fail };
+}
+
+/** Whether a promise has ended by now. */
+async function hasEnded(promise: Promise<unknown>): Promise<boolean> {
+  let ended = false;
+  const note = () => {
+    ended = true;
+  };
+  promise.then(note, note);
+  await turn();
+  return ended;
+}
+
+const lost: unknown[] = [];
+const started = () => {
+  lost.length = 0;
+  return new StartedEffects((reason) => lost.push(reason));
+};
+const fails = (message: string) => async () => {
+  throw new Error(message);
+};
+
+describe("before an attempt to commit", () => {
+  test("what was started is waited for, and what is started meanwhile is not", async () => {
+    const effects = started();
+    const first = pending<string>();
+    const call = effects.start(first.work);
+    const ready = effects.beforeAttempt(undefined);
+    expect(await hasEnded(ready)).toBe(false);
+    first.end("done");
+    await ready;
+    expect(await call).toBe("done");
+  });
+
+  test("a failure of a call that is under way is thrown, even if its caller looks at it", async () => {
+    const effects = started();
+    const first = pending();
+    const looked = expect(effects.start(first.work)).rejects.toThrow("bad");
+    const ready = effects.beforeAttempt(undefined);
+    first.fail(new Error("bad"));
+    await expect(ready).rejects.toThrow("bad");
+    await looked;
+    await effects.beforeAttempt(undefined); // it belongs to the attempt before
+  });
+
+  test("a failure that nobody has looked at is thrown, once", async () => {
+    const effects = started();
+    effects.start(fails("forgotten"));
+    await turn();
+    await expect(effects.beforeAttempt(undefined)).rejects.toThrow("forgotten");
+    await effects.beforeAttempt(undefined);
+    await effects.atEnd(undefined);
+  });
+
+  test.each<[string, (call: Promise<unknown>) => unknown]>([
+    ["await", async (call) => await call],
+    ["then", (call) => call.then(() => undefined)],
+    ["catch", (call) => call.catch(() => undefined)],
+    ["finally", (call) => call.finally(() => undefined)],
+    ["Promise.all", (call) => Promise.all([call])],
+    ["Promise.allSettled", (call) => Promise.allSettled([call])],
+    ["an async function that returns it", async (call) => call],
+  ])("a failure that its caller has seen by %s is the caller's", async (_, look) => {
+    const effects = started();
+    await Promise.resolve(look(effects.start(fails("seen")))).catch(() => undefined);
+    await effects.beforeAttempt(undefined);
+    await effects.atEnd(undefined);
+  });
+
+  test("a failure of a call that was started during the wait is left to the end", async () => {
+    const effects = started();
+    const first = pending();
+    effects.start(first.work);
+    const ready = effects.beforeAttempt(undefined);
+    effects.start(fails("during"));
+    await turn();
+    first.end(undefined);
+    await ready;
+    await expect(effects.atEnd(undefined)).rejects.toThrow("during");
+  });
+
+  test("an attempt does not wait for itself", async () => {
+    const effects = started();
+    expect(
+      await effects.attempt(async () => {
+        await effects.beforeAttempt(undefined);
+        return "committed";
+      }),
+    ).toBe("committed");
+  });
+
+  test("nothing is waited for once the signal has aborted", async () => {
+    const effects = started();
+    effects.start(() => new Promise(() => undefined));
+    await effects.beforeAttempt(AbortSignal.abort());
+    const controller = new AbortController();
+    const ready = effects.beforeAttempt(controller.signal);
+    expect(await hasEnded(ready)).toBe(false);
+    controller.abort();
+    await ready;
+    await effects.atEnd(controller.signal);
+  });
+});
+
+describe("at the end of the run", () => {
+  test("effects, attempts and the next call of a chain that nobody awaits are waited for", async () => {
+    const effects = started();
+    const [first, second, attempt] = [pending(), pending(), pending()];
+    const chain = async () => {
+      await effects.start(first.work);
+      await effects.start(second.work);
+    };
+    chain();
+    effects.attempt(attempt.work);
+    const end = effects.atEnd(undefined);
+    first.end(undefined);
+    attempt.end(undefined);
+    expect(await hasEnded(end)).toBe(false);
+    second.end(undefined);
+    await end;
+  });
+
+  test("an attempt that failed unseen is thrown, and one that was seen is not", async () => {
+    const unseen = started();
+    unseen.attempt(fails("not committed"));
+    await expect(unseen.atEnd(undefined)).rejects.toThrow("not committed");
+    const seen = started();
+    await expect(seen.attempt(fails("not committed"))).rejects.toThrow("not committed");
+    await seen.atEnd(undefined);
+  });
+});
+
+describe("after the end of the run", () => {
+  test("a failure that nobody looks at is reported, and ends no process", async () => {
+    const effects = started();
+    effects.end();
+    effects.start(fails("too late"));
+    await turn();
+    await turn();
+    expect(lost.map(String)).toEqual(["Error: too late"]);
+  });
+
+  test("a failure that its caller looks at is the caller's", async () => {
+    const effects = started();
+    effects.end();
+    await expect(effects.start(fails("too late"))).rejects.toThrow("too late");
+    await turn();
+    await turn();
+    expect(lost).toEqual([]);
+  });
+});

@@ -1,0 +1,135 @@
+/** A promise that knows whether its caller has looked at how it ends. */
+class WatchedPromise<Result> extends Promise<Result> {
+  isObserved = false;
+
+  static override get [Symbol.species](): PromiseConstructor {
+    return Promise;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: `await` and `Promise.all` call it, and exactly that is watched
+  override then<Fulfilled = Result, Rejected = never>(
+    fulfilled?: ((value: Result) => Fulfilled | PromiseLike<Fulfilled>) | null,
+    rejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
+  ): Promise<Fulfilled | Rejected> {
+    this.isObserved = true;
+    return super.then(fulfilled, rejected);
+  }
+
+  /** Calls back at its end, without being the look of a caller. */
+  watch(fulfilled: () => void, rejected: (reason: unknown) => void): void {
+    super.then(fulfilled, rejected);
+  }
+}
+
+/** Calls that are under way. */
+class UnderWay extends Set<WatchedPromise<unknown>> {
+  readonly #waiting: (() => void)[] = [];
+
+  /** A call has ended. */
+  leave(started: WatchedPromise<unknown>): void {
+    this.delete(started);
+    if (this.size === 0) for (const waiting of this.#waiting.splice(0)) waiting();
+  }
+
+  /** Waits until none is left, or the signal aborts. */
+  quiet(signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        signal?.removeEventListener("abort", end);
+        resolve();
+      };
+      if (this.size === 0 || signal?.aborted === true) return end();
+      signal?.addEventListener("abort", end);
+      this.#waiting.push(end);
+    });
+  }
+}
+
+interface Failure {
+  readonly started: WatchedPromise<unknown>;
+  readonly reason: unknown;
+}
+
+/**
+ * The calls that one run has started. It waits for them, and learns of a failure that its handler does not know of. A forgotten
+ * `await` ends neither the process nor the call.
+ */
+export class StartedEffects {
+  readonly #effects = new UnderWay();
+  readonly #attempts = new UnderWay();
+  readonly #lost: (reason: unknown) => void;
+  #failures: Failure[] = [];
+  #hasEnded = false;
+
+  /** @param lost - receives the error of a call that fails after the run, if its caller does not look. */
+  constructor(lost: (reason: unknown) => void) {
+    this.#lost = lost;
+  }
+
+  /** Starts a call that an attempt to commit waits for. */
+  start<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#watched(this.#effects, work);
+  }
+
+  /** Starts an attempt to commit: only the end of the run waits for it. */
+  attempt<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#watched(this.#attempts, work);
+  }
+
+  /**
+   * Waits for the calls that were started before an attempt to commit.
+   *
+   * @throws the first error that the handler could not know of when it started the attempt: the call was still under way, or its
+   * result had not been looked at.
+   */
+  async beforeAttempt(signal: AbortSignal | undefined): Promise<void> {
+    this.#throwUnseen();
+    if (this.#effects.size === 0) return;
+    const awaited = new Set(this.#effects);
+    await this.#effects.quiet(signal);
+    const failed = this.#failures.find(({ started }) => awaited.has(started));
+    this.#failures = this.#failures.filter(({ started }) => !awaited.has(started));
+    if (failed !== undefined) throw failed.reason;
+  }
+
+  /**
+   * Waits for all calls, once the handler has come to its end.
+   *
+   * @throws the first error of a call whose result the handler has not looked at.
+   */
+  async atEnd(signal: AbortSignal | undefined): Promise<void> {
+    while (this.#effects.size + this.#attempts.size > 0 && signal?.aborted !== true) {
+      await this.#effects.quiet(signal);
+      await this.#attempts.quiet(signal);
+      // An async function without `await` starts its next call now.
+      await new Promise(setImmediate);
+    }
+    this.#throwUnseen();
+  }
+
+  /** The run has ended. */
+  end(): void {
+    this.#hasEnded = true;
+  }
+
+  #watched<Result>(calls: UnderWay, work: () => Promise<Result>): Promise<Result> {
+    const started = new WatchedPromise<Result>((resolve) => resolve(work())); // a synchronous throw is a failure, too
+    calls.add(started);
+    started.watch(
+      () => calls.leave(started),
+      (reason) => {
+        if (!this.#hasEnded) this.#failures.push({ started, reason });
+        // The caller may be about to look.
+        else setImmediate(() => started.isObserved || this.#lost(reason));
+        calls.leave(started);
+      },
+    );
+    return started;
+  }
+
+  #throwUnseen(): void {
+    const unseen = this.#failures.find(({ started }) => !started.isObserved);
+    this.#failures = [];
+    if (unseen !== undefined) throw unseen.reason;
+  }
+}
